@@ -195,7 +195,8 @@ def run_refined(text: str, args: list[np.ndarray]) -> list[np.ndarray]:
 
     from styrax.xla.stablehlo import type_text
 
-    dynamic, results = re.search(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{", text).groups()
+    dynamic, results = re.search(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{\n", text).groups()
+    results = re.sub(r" \{[^{}]*\}", "", results)  # types without attributes
     types = re.findall(r"%arg\d+: (\S+tensor<[^>]*>|tensor<[^>]*>)", dynamic)
     given = [type_text(ShapedArray(x.shape, x.dtype)) for x in args]
     names = [f"%d{i}" for i in range(len(args))]

@@ -58,4 +58,4 @@ def test_gamma(log_space):
 def test_lowered_programs():
     """An argument that is a key is an array of integers in the text, and no primitive on keys is left."""
     text = styrax.jit(random.split).lower(random.key(0)).as_text()
-    assert "@main(%0: tensor<2xui32>) -> (tensor<2x2xui32>)" in text
+    assert '@main(%arg0: tensor<2xui32>) -> (tensor<2x2xui32> {jax.result_info = "result"})' in text

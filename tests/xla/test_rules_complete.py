@@ -45,7 +45,7 @@ def test_references_are_discharged():
     (out,) = xla_cpu.compile_text(text).execute_sharded([_put(x)]).disassemble_into_single_device_arrays()
     np.testing.assert_array_equal(out[0], [5, 2, 3, 4])
     text = styrax.jit(outside).lower(styrax.new_ref(x)).as_text()
-    assert "@main(%0: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)" in text
+    assert '@main(%arg0: tensor<4xf32>) -> (tensor<f32> {jax.result_info = "result"}, tensor<4xf32>)' in text
 
 
 def _put(x):

@@ -71,7 +71,7 @@ def test_nested_programs_become_one_function_each():
         return call.bind(y, jaxpr=inner, name="half turn")
 
     text = module_text(trace_to_jaxpr(twice, [shaped(np.ones(3, np.float32))]), "my program")
-    assert text.startswith("module @my_program {")
+    assert text.startswith("module @my_program attributes {")
     assert text.count("func.func private @half_turn") == 1
     assert text.count("func.call") == 2
 
@@ -93,8 +93,8 @@ def test_loops_and_branches():
 
 def test_argument_attributes():
     closed = trace_to_jaxpr(lambda x: [lax.neg(x)], [shaped(np.ones(3, np.float32))])
-    text = module_text(closed, arg_attributes=["jax.buffer_donor = true"])
-    assert "%0: tensor<3xf32> {jax.buffer_donor = true}" in text
+    text = module_text(closed, told=((["jax.buffer_donor = true"], [None]), ([""], [None])))
+    assert "%arg0: tensor<3xf32> {jax.buffer_donor = true}" in text
 
 
 def test_results_that_are_arguments_and_constants():

@@ -176,7 +176,8 @@ _RULES: dict[str, Callable[..., Written]] = {
 
 
 def add_main(module: Any, closed: ClosedJaxpr, found: Sequence[Found], promises: Sequence[Promise],
-             described: str) -> None:
+             described: str, arg_attributes: Sequence[str] | None = None,
+             result_attributes: Sequence[str] | None = None, places: Sequence[str] = ()) -> None:
     """Writes `main`, which finds the variables, sees whether the arguments are as promised, and calls the program."""
     module.variables = sorted(f.name for f in found)
 
@@ -201,7 +202,7 @@ def add_main(module: Any, closed: ClosedJaxpr, found: Sequence[Found], promises:
                     described)
         return m.call(closed, *args, name=INNER)
 
-    module.add_function("main", closed, "public", body=body)
+    module.add_function("main", closed, "public", arg_attributes, result_attributes, body, places)
 
 
 def _size_of(m: Any, x: Any, axis: int) -> Any:

@@ -9,6 +9,7 @@ _LINE = re.compile(r'^(?P<indent> *)(?:(?P<results>%[^=]+) = )?"(?:\w+\.)?(?P<na
                    r"\((?P<operands>[^)]*)\)(?P<rest>.*)$")
 _TYPE = re.compile(r"tensor<((?:[\d?]+x)*)([\w.]+?)>")
 _NOTES = re.compile(r"mhlo\.frontend_attributes = \{([^}]*)\}")
+_ATTRIBUTES = re.compile(r" \{(?:[^{}]|\{[^{}]*\})*\}|(?<=>) loc\(\"[^\"]*\"\)")  # of arguments and results
 _CALLEE = re.compile(r"callee = @([\w.]+)")
 _PRECISIONS = re.compile(r"precision_config = \[#stablehlo<precision (\w+)>, #stablehlo<precision (\w+)>\]")
 _PLACE = re.compile(r' loc\("([^"]*)"')
@@ -46,7 +47,8 @@ def _line(line: str) -> str:
         head = re.match(r"^ *func\.func \w+ @([\w.]+)\((.*)\) -> \((.*)\) \{$", line)
         if head is not None:
             entry = "ENTRY " if head[1] == "main" else ""
-            return f"{entry}%{head[1]} ({_TYPE.sub(_type, head[2])}) -> ({_TYPE.sub(_type, head[3])}) {{"
+            given, made = (_TYPE.sub(_type, _ATTRIBUTES.sub("", text)) for text in head.groups()[1:])
+            return f"{entry}%{head[1]} ({given}) -> ({made}) {{"
         return _TYPE.sub(_type, line)
     made = found["rest"].rpartition(" -> ")[2]
     types = re.sub(r" loc\(.*", "", _TYPE.sub(_type, made))
@@ -71,7 +73,7 @@ class HloModule:
 
     def as_hlo_text(self) -> str:
         """The operations in XLA's notation, regions in place."""
-        head, *lines = self.text.rstrip().split("\n")
+        head, *lines = re.sub(r"\n  sdy\.mesh .*", "", self.text.rstrip()).split("\n")
         name = re.sub(r"^module @([\w.]+).*", r"\1", head)
         return f"HloModule {name}\n\n" + "\n".join(map(_line, lines[:-1])) + "\n"
 

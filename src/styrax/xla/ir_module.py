@@ -9,29 +9,10 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import TextIO
 
+from .assembly import parts, readable
+
 _FUNCTION = re.compile(r"func\.func \w+ @([\w.]+)\(")
 _HEAD = re.compile(r"module @([\w.]+)[^\n]*\{\n")
-_OPENING, _CLOSING = "<[{(", ">]})"
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The parts of a list between its own commas, those inside of brackets and quotes aside."""
-    depth, quoted, start = 0, False, 0
-    for i, c in enumerate(text):
-        if c == '"' and text[i - 1:i] != "\\":
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif c in _OPENING:
-            depth += 1
-        elif c in _CLOSING and text[i - 1:i + 1] != "->":
-            depth -= 1
-        elif c == "," and depth == 0:
-            yield text[start:i].strip()
-            start = i + 1
-    if text[start:].strip():
-        yield text[start:].strip()
-
 
 class Attribute:
     """An attribute of an operation; `str` gives its text."""
@@ -55,7 +36,7 @@ class DictAttr(Attribute):
 
     def __init__(self, text: str):
         super().__init__(text)
-        pairs = (part.partition(" = ") for part in _parts(text[1:-1]))
+        pairs = (part.partition(" = ") for part in parts(text[1:-1]))
         self.entries = {name: attribute(value) if equals else Attribute("unit") for name, equals, value in pairs}
 
     def __getitem__(self, name: str) -> Attribute:
@@ -121,13 +102,13 @@ class Operation:
     def operands(self) -> list[Value]:
         before, given, _ = self._signature()
         names = before[1:before.index(")")]
-        return [Value(n, t) for n, t in zip(_parts(names), _parts(given), strict=True)]
+        return [Value(n, t) for n, t in zip(parts(names), parts(given), strict=True)]
 
     @property
     def results(self) -> list[Value]:
         made = self._signature()[2]
         types = made[1:-1] if made.startswith("(") else made
-        return [Value(n, t) for n, t in zip(_parts(self._results), _parts(types), strict=True)]
+        return [Value(n, t) for n, t in zip(parts(self._results), parts(types), strict=True)]
 
     def __str__(self) -> str:
         return self.text
@@ -187,10 +168,11 @@ class IrModule:
         starts = [m.start() for m in re.finditer(r"^  func\.func ", body, re.MULTILINE)]
         self.name = head[1]
         self.functions = [body[i:j].rstrip("\n") for i, j in zip(starts, [*starts[1:], len(body)])]
+        self._head = head[0] + (body[:starts[0]] if starts else body)  # and the meshes that it names
         self._located = located
 
     def __str__(self) -> str:
-        return f"module @{self.name} {{\n" + "\n".join(self.functions) + "\n}\n"
+        return readable(self._head + "\n".join(self.functions) + "\n}\n")
 
     def names(self) -> list[str]:
         """The names of its functions."""
@@ -210,7 +192,7 @@ class IrModule:
 
     def get_asm(self, enable_debug_info: bool = False, **_: bool | int | None) -> str:
         """The text; with `enable_debug_info` operations tell where they come from."""
-        return self._located() if enable_debug_info and self._located is not None else str(self)
+        return readable(self._located()) if enable_debug_info and self._located is not None else str(self)
 
     def print(self, file: TextIO | None = None, enable_debug_info: bool = False, **_: bool | int | None) -> None:
         """Writes the text to a file, the standard output by default."""

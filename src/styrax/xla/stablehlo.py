@@ -4,18 +4,20 @@ Every equation is written by the rule of its primitive in `core.programs.rules.s
 builder of the block it stands in and operands as `Hlo` values, and returns `Hlo` values. Calls
 without a rule (nested `jit`, custom derivatives, `remat`; by their trait `program`) become
 calls of private functions, one function per jaxpr. Operations are printed in MLIR's generic form,
-the only one that needs no knowledge of each operation's own syntax.
+the only one that needs no knowledge of each operation's own syntax (`assembly` has that, for readers).
 """
 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from styrax.core import hooks
+from styrax.core.arrays.devices import Sharding
 from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
@@ -25,7 +27,7 @@ from styrax.core.types.effects import ordered_effects
 from styrax.core.types.physical import lower as on_plain_arrays
 from styrax.core.types.physical import physical_aval
 
-from . import dynamic_shapes, locations
+from . import dynamic_shapes, locations, shardy
 from .literal_text import (
     ELEMENT_TYPES,
     attribute_text,
@@ -35,6 +37,7 @@ from .literal_text import (
     with_frontend_attributes,
 )
 
+Told = tuple[Sequence[str], Sequence[Sharding | None]]  # of each argument, or each result: attributes; how it is spread
 _TOKEN_TYPE = "!stablehlo.token"
 
 
@@ -110,14 +113,15 @@ class Module:
     the libraries whose routines the client knows by name."""
 
     __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "libraries",
-                 "located", "name", "parse", "programs", "scope", "variables")
+                 "located", "meshes", "name", "parse", "programs", "scope", "variables")
 
     def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None, located: bool = False,
-                 libraries: Collection[str] = ("lapack",)):
+                 libraries: Collection[str] = ("lapack",), sharded: bool = False):
         self.libraries = frozenset(libraries)
         self.name = "".join(c if c.isalnum() or c == "_" else "_" for c in name).rstrip("_")
         self.scope = f"jit({name.removeprefix('jit_')})"  # that all its operations stand in
         self.located = located  # whether operations tell where they come from
+        self.meshes = shardy.Meshes() if sharded else None  # over which values are said to be spread
         self.variables: list[str] = []  # of symbolic sizes
         self.parse: Callable[[str], Any] = int  # reads a symbolic size
         self.axes = dict(axes or {})
@@ -158,6 +162,7 @@ class Module:
         arg_attributes: Sequence[str] | None = None,
         result_attributes: Sequence[str] | None = None,
         body: Callable[[Builder, Sequence[Hlo]], list[Hlo]] | None = None,
+        places: Sequence[str] = (),
     ) -> None:
         closed = on_plain_arrays(closed)
         names = _Names()
@@ -166,8 +171,7 @@ class Module:
             block.scope = self.scope
         sizes = [ShapedArray((), dynamic_shapes.SIZE)] * len(self.variables) if body is None else []
         threaded = [AbstractToken()] if visibility == "private" and is_ordered(closed) else []
-        args = [Hlo(f"%arg{i}" if self.variables else names.fresh(), aval)
-                for i, aval in enumerate((*sizes, *threaded, *closed.in_avals))]
+        args = [Hlo(f"%arg{i}", aval) for i, aval in enumerate((*sizes, *threaded, *closed.in_avals))]
         if sizes:
             names.sizes = dict(zip(self.variables, args))
             arg_attributes = [f'jax.global_constant = "{v}"' for v in self.variables] + [""] * len(args)
@@ -181,7 +185,8 @@ class Module:
             return f" {{{attributes[i]}}}" if attributes and attributes[i] else ""
 
         params = ", ".join(
-            f"{a.name}: {type_text(a.aval)}{decorated(arg_attributes, i)}" for i, a in enumerate(args)
+            f"{a.name}: {type_text(a.aval)}{decorated(arg_attributes, i)}{''.join(places[i:i + 1])}"
+            for i, a in enumerate(args)
         )
         results = ", ".join(
             f"{type_text(o.aval)}{decorated(result_attributes, i)}" for i, o in enumerate(outs)
@@ -190,9 +195,12 @@ class Module:
         self.functions.append(f"  func.func {visibility} @{name}({params}) -> ({results}) {{\n{lines}\n  }}")
 
     def text(self) -> str:
-        functions = "\n".join(reversed(self.functions))
-        attributes = "attributes {jax.uses_shape_polymorphism = true} " if self.variables else ""
-        return f"module @{self.name} {attributes}{{\n{functions}\n}}\n"
+        lines = "\n".join([*(self.meshes.definitions() if self.meshes else ()), *reversed(self.functions)])
+        attributes = [f"mhlo.num_partitions = {self.meshes.devices if self.meshes else 1} : i32",
+                      "mhlo.num_replicas = 1 : i32"]
+        if self.variables:
+            attributes.insert(0, "jax.uses_shape_polymorphism = true")
+        return f"module @{self.name} attributes {{{', '.join(attributes)}}} {{\n{lines}\n}}\n"
 
 
 class Builder:
@@ -380,6 +388,9 @@ class Builder:
                 outs = [outs]
             if eqn.ctx is not None:
                 self.annotate(outs, eqn.ctx.xla_metadata)
+            if self.module.meshes is not None and eqn.primitive.traits.program is None:
+                outs = [self.constrained(x, getattr(v.aval, "given_sharding", None), True)
+                        for x, v in zip(outs, eqn.outvars, strict=True)]
             env.update(zip(eqn.outvars, outs, strict=True))
         self.avals_in, self.avals_out, self.primitive, self.scope, self.path, self.location = saved
         return [read(x) for x in jaxpr.outvars]
@@ -463,7 +474,10 @@ class Builder:
     def broadcast_in_dim(self, x: Hlo, aval: Any, dims: Sequence[int]) -> Hlo:
         if tuple(x.shape) == tuple(aval.shape):
             return x
-        return self.op1("stablehlo.broadcast_in_dim", [x], aval, f"broadcast_dimensions = {i64_array(dims)}")
+        out = self.op1("stablehlo.broadcast_in_dim", [x], aval, f"broadcast_dimensions = {i64_array(dims)}")
+        if self.module.meshes is None or not self.avals_out or self.avals_out[0].shape != aval.shape:
+            return out
+        return self.constrained(out, getattr(self.avals_out[0], "given_sharding", None), True)
 
     def broadcast_to(self, x: Hlo, aval: Any) -> Hlo:
         """Spread `x` over the shape of `aval` (scalars, or equal rank with dimensions of size one)."""
@@ -514,6 +528,14 @@ class Builder:
     def select(self, which: Hlo, on_true: Hlo, on_false: Hlo) -> Hlo:
         return self.op1("stablehlo.select", [which, on_true, on_false], on_true.aval)
 
+    def constrained(self, x: Hlo, told: Sharding | None, of_type: bool = False) -> Hlo:
+        """The same value, said to be spread as `told` where the module tells shardings. `of_type`: told by its type,
+        which says nothing of axes that are not explicit."""
+        if self.module.meshes is None or self.lines and self.lines[-1].startswith(f'{x.name} = "sdy.'):
+            return x
+        text = self.module.meshes.sharding(told, len(self.physical_shape(x.aval)), of_type)
+        return self.op1("sdy.sharding_constraint", [x], x.aval, f"sharding = #sdy.sharding{text}") if text else x
+
     def reshape(self, x: Hlo, shape: Sequence[int]) -> Hlo:
         if tuple(x.shape) == tuple(shape):
             return x
@@ -538,35 +560,38 @@ def row_major(aval: Any) -> str:
 
 
 def module(
-    closed: ClosedJaxpr,
-    name: str = "jit_main",
-    *,
-    arg_attributes: Sequence[str] | None = None,
-    result_attributes: Sequence[str] | None = None,
+    closed: ClosedJaxpr, name: str = "jit_main", *,
+    told: tuple[Told, Told] | None = None,
     axes: Mapping[Hashable, int] | None = None,
     symbolic: tuple[Sequence[Any], Sequence[Any], str, Callable[[str], Any]] | None = None,
     located: bool = False,
     libraries: Collection[str] = ("lapack",),
+    names: Sequence[str] = (),
 ) -> Module:
     """`closed` as a StableHLO module whose public function `main` computes it.
 
-    `arg_attributes` and `result_attributes` hold the inside of an MLIR attribute dictionary for each
-    argument and result (sharding, donation) or empty strings. `axes` are the names and sizes of the mesh
-    that collectives work over. Raises `LoweringError` when a primitive has no rule, and `NameError` for
-    a collective over an axis that the mesh lacks.
+    `told` holds, for arguments and for results, the inside of an MLIR attribute dictionary for each, or empty strings,
+    and how each is spread, or None; with it the module also tells how values are spread whose types do. `axes` are the
+    names and sizes of the mesh that collectives work over. Raises `LoweringError` when a primitive has no rule, and
+    `NameError` for a collective over an axis that the mesh lacks.
 
     `symbolic`, for symbolic sizes: how variables are found (as `dynamic_shapes.Found`), what else the shapes promise
     (`Promise`), the shapes as text for messages, and what reads an expression. `located`: whether operations tell
     the scopes and the line of the user's program that they come from. `libraries`: whose routines the client knows by
-    name; "lapack" is what JAX's clients for CPUs know.
+    name; "lapack" is what JAX's clients for CPUs know. `names`: the arguments' in the user's program.
     """
-    made = Module(name, axes, located, libraries)
+    made = Module(name, axes, located, libraries, told is not None)
+    ins = outs = None
+    if told is not None and made.meshes is not None:
+        ins, outs = (made.meshes.attributes(*given, avals)
+                     for given, avals in zip(told, (closed.in_avals, closed.out_avals), strict=True))
+    places = [f" loc({json.dumps(name)})" for name in names]
     if symbolic is not None:
         found, promises, described, made.parse = symbolic
         dynamic_shapes.add_main(made, closed, [dynamic_shapes.Found(*f) for f in found],
-                                [dynamic_shapes.Promise(*p) for p in promises], described)
+                                [dynamic_shapes.Promise(*p) for p in promises], described, ins, outs, places)
         return made
-    made.add_function("main", closed, "public", arg_attributes, result_attributes)
+    made.add_function("main", closed, "public", ins, outs, places=places)
     return made
 
 
