@@ -8,15 +8,17 @@ NAMES ?=
 AGAINST ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-xla bounds fuzz bench check docs clean
+.PHONY: help demo test test-all test-xla bounds fuzz libraries bench check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
 	@echo "make test    run the tests"
-	@echo "make test-all  make test, make bounds and make fuzz, one after another"
+	@echo "make test-all  make test, bounds, test-xla, fuzz and libraries, one after another"
 	@echo "make test-xla  run the tests of the second backend on the XLA of two PJRT plugins, which it installs (130 MB)"
 	@echo "make bounds  run the tests with every access of compiled code checked"
 	@echo "make fuzz    compare random programs with JAX's; SEED=1 COUNT=5000 SECONDS=600 FOLDER=.fuzz/1, which is resumed"
+	@echo "make libraries  run the own tests of libraries written for JAX, which it installs (1.5 GB, hours); goes on"
+	@echo "             where it was stopped; NAMES='optax chex' picks libraries, SECONDS=600 FOLDER=.libraries"
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
 	@echo "make bench AGAINST=commit  compare speed with that commit's tree; also with NAMES, QUICK=1,"
 	@echo "             PAIRS=8 (processes for each row), SECONDS=60 (in which a row gets more, while it is unclear)"
@@ -44,19 +46,23 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/python -m styrax examples/digits.py
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -n 2 -q tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q tests
 
-test-all: test bounds fuzz
+test-all: test bounds test-xla fuzz libraries
 
 test-xla: $(VENV)/xla.stamp
 	STYRAX_TEST_XLA=1 $(BIN)/python -m pytest -q tests/xla/pjrt
 
 bounds: $(VENV)/test.stamp
-	STYRAX_DEBUG=bounds $(BIN)/python -m pytest -n 2 -q tests
+	STYRAX_DEBUG=bounds $(BIN)/python -m pytest -n 2 --dist loadfile -q tests
 
 fuzz: $(VENV)/test.stamp
 	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FOLDER),--folder $(FOLDER))
+
+# The libraries have an environment of their own.
+libraries: | $(BIN)/python
+	$(BIN)/python -m tools.libraries $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FOLDER),--folder $(FOLDER)) $(NAMES)
 
 # JAX is installed for comparisons with it only.
 bench: $(VENV)/$(if $(AGAINST),demo,test).stamp

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+# What XLA makes of a small program runs as fast without its last optimisations, and is there a third sooner.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
+
 # In the environment, so that it holds in processes that tests start, too.
 words = os.environ.get("STYRAX_DEBUG", "")
 os.environ["STYRAX_DEBUG"] = f"{words},verify" if words else "verify"

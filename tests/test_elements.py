@@ -238,8 +238,11 @@ def test_elements_of_several_numbers(kind, count, dtype):
         assert x.dtype == y.dtype
         wide = np.complex128 if dtype == "complex64" else np.float64
         x, y = np.asarray(x).astype(wide), np.asarray(y).astype(wide)
-        np.testing.assert_allclose(x, y, rtol=0 if exact else 5e-2 if dtype == "bfloat16" else 1e-5,
-                                   atol=0 if exact else 5e-2 * np.abs(y).max() if dtype == "bfloat16" else 1e-4)
+        # of oscillations that grow, the differences of large numbers are left: they round as these do
+        largest = np.abs(y).max()
+        np.testing.assert_allclose(
+            x, y, rtol=0 if exact else 5e-2 if dtype == "bfloat16" else 1e-5,
+            atol=0 if exact else 5e-2 * largest if dtype == "bfloat16" else max(1e-4, 1e-7 * largest))
 
 
 def test_several_numbers_stay_in_registers():

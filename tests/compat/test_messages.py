@@ -75,6 +75,8 @@ def message(m: Any, mistake: Mistake) -> tuple[str, str]:
         mistake(m)
     text = str(caught.value).replace(m.__name__, "jax")
     told = re.split(r" at \S+\.py|\nThe value was needed|\n+See https|\n\n?This value became", text)[0]
+    # JAX lists these in the order of a set, which is another in each process
+    told = re.sub(r"(?<=are subtypes of )[\w, ]+", lambda found: ", ".join(sorted(found[0].split(", "))), told)
     return type(caught.value).__name__, told.strip()
 
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 
 import jax
 import pytest
@@ -197,6 +198,32 @@ def test_command_line(monkeypatch):
     finally:
         config.update("jax_enable_x64", False)
         config.update("jax_numpy_rank_promotion", "allow")
+
+
+class FlagsOfAbsl:
+    def __init__(self, parsed):
+        self.parsed, self.calls = parsed, []
+
+    def is_parsed(self):
+        return self.parsed
+
+    def __call__(self, arguments):
+        self.parsed = True
+        self.calls.append(arguments)
+
+
+@pytest.mark.parametrize("parsed, calls", [(False, [["prog"]]), (True, [])])
+def test_flags_of_others_have_their_defaults(parsed, calls, monkeypatch):
+    others = FlagsOfAbsl(parsed)
+    for name in ("absl", "absl.flags"):
+        module = types.ModuleType(name)
+        module.flags, module.FLAGS = module, others
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(sys, "argv", ["prog", "--other=3"])
+    config.config_with_absl()
+    assert others.parsed is parsed
+    config.parse_flags_with_absl()
+    assert others.calls == calls and sys.argv == ["prog", "--other=3"]
 
 
 def test_cache_directory(monkeypatch):

@@ -1,16 +1,20 @@
 """Places in the user's program: capture, text, warnings and tracebacks."""
 
 import functools
+import re
 import traceback
 import warnings
 
+import jax
 import pytest
 
+import styrax
 from styrax.core.settings import config
 from styrax.core.tracing import errors, source
 from styrax.core.types.avals import ShapedArray
 
 HERE = __file__
+PACKAGES = re.compile(r"[/\\](jax|styrax)[/\\]")
 
 
 def place():
@@ -54,14 +58,13 @@ def test_exclusions(tmp_path):
     space = {}
     exec(compile(path.read_text(), str(path), "exec"), space)
     call = space["call"]
-    before = len(source._excluded)
     assert call(source.current).file_name == str(path)
     source.register_exclusion(str(tmp_path))
     try:
         assert call(source.current).file_name == HERE
     finally:
-        del source._excluded[before:]
-        source._ours.clear()
+        source._excluded.remove(str(tmp_path))
+    assert call(source.current).file_name == str(path)
 
 
 def test_warning_points_at_the_user():
@@ -98,6 +101,58 @@ def test_tracebacks_hide_our_frames():
     assert set(frames(call)) == {HERE}
     with config.traceback_filtering("off"):
         assert source.__file__ in frames(call)
+
+
+def told(package, raising):
+    """What an exception that leaves nested entry points says of itself, for each handler it may be raised in."""
+    inner = package.jit(raising)
+    outer = package.jit(lambda x: package.vmap(inner)(x))
+    found = []
+    for handled in (None, ZeroDivisionError()):
+        with pytest.raises(ValueError) as info:
+            try:
+                if handled is not None:
+                    raise handled
+                outer(package.numpy.ones(2))
+            except ZeroDivisionError:
+                outer(package.numpy.ones(2))
+        error = info.value
+        cause = error.__cause__
+        found.append((marks(error.__traceback__), error.__suppress_context__, repr(error.__context__),
+                      getattr(error, "__notes__", None), type(cause).__name__))
+        if cause is not None:
+            found.append((str(cause), marks(cause.__traceback__), repr(cause.__context__), repr(cause.__cause__)))
+    return found
+
+
+def marks(entry):
+    """The frames of this file, and whether there are others and whether these are marked."""
+    frames = [frame for frame, _ in traceback.walk_tb(entry)]
+    others = [frame for frame in frames if PACKAGES.search(frame.f_code.co_filename)]
+    return ([frame.f_code.co_name for frame in frames if frame.f_code.co_filename == HERE], bool(others),
+            bool(others) and all("__tracebackhide__" in frame.f_locals for frame in others))
+
+
+@pytest.mark.parametrize("mode", ["tracebackhide", "remove_frames", "quiet_remove_frames", "off"])
+def test_ways_of_filtering(mode):
+    def raising(x):
+        raise ValueError("no")
+
+    def chained(x):
+        try:
+            fail()
+        except ValueError as error:
+            raise ValueError("again") from error
+
+    old = jax.config.jax_traceback_filtering, styrax.config.jax_traceback_filtering
+    try:
+        for package in (jax, styrax):
+            package.config.update("jax_traceback_filtering", mode)
+        for function in (raising, chained):
+            assert told(styrax, function) == told(jax, function)
+    finally:
+        for package, value in zip((jax, styrax), old):
+            package.config.update("jax_traceback_filtering", value)
 
 
 class Tracer:

@@ -58,7 +58,7 @@ def test_what_differs_has_functions_of_its_own():
 
     _, args = network(styrax, 1, STEPS["alike"])
     for ours, theirs in zip(styrax.jit(f)(*args), real.jit(f)(*args), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_allclose(ours, theirs, 1e-6, 1e-6)  # which product is rounded with its sum is free
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -51,6 +51,11 @@ def scan_invariant(L):
     return run
 
 
+def scan_cumulative(L):
+    """Few numbers, whose slopes come by way of slices of nothing."""
+    return lambda xs: L.scan(lambda c, x: (L.cummin(L.mul(L.sin(c), x)), c), xs, xs)
+
+
 def scan_tree(L):
     def step(c, x):
         b, n = c["b"]
@@ -196,6 +201,7 @@ PROGRAMS = {
     "scan_reverse": (scan_reverse, (X,), (0,)),
     "scan_closure": (scan_closure, (W, X), (0, 1)),
     "scan_invariant": (scan_invariant, (F(0.3), X), (0, 1)),
+    "scan_cumulative": (scan_cumulative, (X[:2],), (0,)),
     "scan_tree": (scan_tree, (X,), (0,)),
     "scan_weak": (scan_weak, (X,), (0,)),
     "scan_weak_promoted": (scan_weak_promoted, (X,), (0,)),

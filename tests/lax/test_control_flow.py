@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+import styrax
 import styrax.lax as slax
 from styrax.core.programs import dead_code
 from styrax.core.settings import config
@@ -244,6 +245,21 @@ def test_disable_jit():
             slax.scan(lambda c, x: (c, x), F(0), X[:0])
     expected = jax.lax.scan(lambda c, x: (c + x, c * x), F(0), X, reverse=True)
     check((carry, ys), expected)
+
+
+@pytest.mark.parametrize("name", ["cond", "switch", "nested"])
+def test_branches_of_mapped_predicates_without_jit(name):
+    def program(package):
+        lax = package.lax
+        choose = {"cond": lambda i, x: lax.cond(i > 0, lax.sin, lax.cos, x),
+                  "switch": lambda i, x: lax.switch(i, [lax.sin, lax.cos, lax.exp], x),
+                  "nested": lambda i, x: lax.cond(True, lambda: lax.cond(i > 0, lax.sin, lax.cos, x), lambda: x)}[name]
+        with package.disable_jit():
+            mapped = package.vmap(choose)(np.arange(3), np.ones(3, np.float32))
+            return mapped, len(package.make_jaxpr(choose)(1, 2.0).eqns) > 0
+
+    ours, theirs = program(styrax), program(jax)
+    check(ours, theirs)
 
 
 def test_keys():

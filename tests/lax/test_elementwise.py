@@ -200,6 +200,18 @@ def test_double_precision(case: Case, engine: str):
         DOUBLE.check_value(case, engine)
 
 
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4", "int8", "uint8"])
+@pytest.mark.parametrize("name", ["shift_left", "shift_right_logical", "shift_right_arithmetic"])
+def test_shifts_of_narrow_integers(name: str, dtype: str):
+    """By less than the width, by the width and by more: the highest bit is the sign, of unsigned numbers, too."""
+    bits = jax.numpy.iinfo(dtype).bits
+    numbers = np.arange(2**bits, dtype=np.uint8).astype(dtype)
+    x, y = np.meshgrid(numbers, numbers)
+    for compiled in (lambda package, f: f, lambda package, f: package.jit(f)):
+        found, expected = (compiled(p, getattr(p.lax, name))(p.numpy.array(x), p.numpy.array(y)) for p in (styrax, jax))
+        np.testing.assert_array_equal(np.asarray(found, np.int32), np.asarray(expected, np.int32))
+
+
 @pytest.mark.parametrize("old", [*SMALL_TYPES, "bool", "int8", "uint64", "float16", "complex64"])
 @pytest.mark.parametrize("new", [*SMALL_TYPES, "uint64", "bfloat16"])
 def test_constants_become_any_type(old: str, new: str):

@@ -291,3 +291,22 @@ def test_index_take(axes, indices):
     x = rng.normal(size=(4, 5, 3)).astype(np.float32)
     given = tuple(np.array(i, np.int32) for i in indices)
     check("cpu", lambda x: lax.index_take(x, given, axes), lambda x: jax.lax.index_take(x, given, axes), x)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("shape", "sizes"), [((0,), (1,)), ((3,), (5,)), ((0, 2), (1, 0)), ((0, 2), (1, 3))])
+@pytest.mark.parametrize("count", [0, 1])
+def test_gather_of_no_windows(count, sizes, shape, compiled):
+    """Without indices no window is too large."""
+
+    def found(package):
+        lax, jnp = package.lax, package.numpy
+        numbers = lax.GatherDimensionNumbers(tuple(range(1, len(shape) + 1)), (), (0,))
+        gather = lambda x, i: lax.gather(x, i, numbers, sizes, mode="clip")
+        try:
+            out = (package.jit(gather) if compiled else gather)(jnp.zeros(shape), jnp.zeros((count, 1), int))
+            return out.shape, str(out.dtype)
+        except TypeError:
+            return "TypeError"
+
+    assert found(styrax) == found(jax)

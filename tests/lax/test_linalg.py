@@ -325,6 +325,22 @@ def test_what_fails_is_nan_in_both_parts():
                     np.testing.assert_array_equal(np.isnan(part(a)), np.isnan(part(b)), name)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_svd_of_what_is_not_finite(dtype, compiled):
+    """On the matrix of infinities and what is huge LAPACK does not end, nor do JAX and NumPy."""
+    with styrax.enable_x64(True), jax.enable_x64(True):
+        svd = lambda j, x: j.jit(j.numpy.linalg.svd)(x) if compiled else j.numpy.linalg.svd(x)
+        for x in ([[1, 2], [np.nan, 3]], [[1, np.inf], [2, 3]], [[np.inf]], [[1, 2], [3, 4], [-np.inf, 1]]):
+            found, expected = (svd(j, np.array(x, dtype))[1] for j in (styrax, jax))
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        largest = np.finfo(dtype).max
+        endless = np.array([[-2, -1.2, 0.25, -1], [2, 0.25, 0.75, 2], [np.inf, -largest, 2, -3]], dtype)
+        u, s, vh = svd(styrax, np.stack([np.eye(3, 4, dtype=dtype), endless, 2 * np.eye(3, 4, dtype=dtype)]))
+        np.testing.assert_allclose(s[0::2], [[1, 1, 1], [2, 2, 2]], 1e-6)
+        assert all(np.isnan(v[1]).all() and np.isfinite(v[0::2]).all() for v in (u, s, vh))
+
+
 @pytest.mark.parametrize("n", [3, 8])
 def test_cholesky_of_what_is_not_finite(n):
     """Compiled or not, what stands before the first NaN is there, as LAPACK leaves it."""

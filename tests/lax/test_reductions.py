@@ -251,6 +251,16 @@ def test_error_class(name, args):
         api.make_jaxpr(lambda: getattr(slax, name)(*ours_args))()
 
 
+@pytest.mark.parametrize("name", ["and", "or", "xor", "max", "min", "sum", "prod"])
+@pytest.mark.parametrize("axes", [(), (0,)])
+def test_weak_types(name, axes):
+    def weak(package):
+        x = package.numpy.broadcast_to(3, (2,)) if axes else 3
+        return getattr(package.lax, f"reduce_{name}")(x, axes).weak_type
+
+    assert weak(styrax) == weak(jax)
+
+
 def test_reduce_finds_named_reductions():
     closed = stage(lambda x: slax.reduce(x, np.float32(0), slax.add, (0,)), [F])
     assert [e.primitive.name for e in closed.eqns] == ["reduce_sum"]

@@ -55,7 +55,7 @@ def start(arguments: list[list[str]], *, plain: bool = False, **extra: str) -> l
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) for each in arguments]
 
 
-def ended(processes: list[subprocess.Popen[str]], timeout: float = 100) -> list[tuple[int, str, str]]:
+def ended(processes: list[subprocess.Popen[str]], timeout: float = 300) -> list[tuple[int, str, str]]:
     """What became of processes: the status, what they printed, and the errors."""
     try:
         return [(p.returncode, out, err) for p, (out, err) in ((p, p.communicate(timeout=timeout)) for p in processes)]

@@ -535,3 +535,42 @@ row("vmap conv", lambda p, x, k: p.jax.vmap(lambda a: p.np.convolve(a, k))(x), (
 row("vmap in_axes 1 y",
     lambda p, x, y: p.jax.vmap(lambda a, b: a @ b, in_axes=(0, None), out_axes=1)(x, y), X, ((4, 8), None, "Y"))
 row("vmap random", lambda p: p.jax.vmap(lambda k: p.random.normal(k, (3,)))(p.random.split(p.random.key(0), 4)))
+
+# what is asked for of one example holds of each: the mapped dimension stays spread as it is
+V = ((8, 4, 2), "X", None, None)
+for given, operand in (("", V), (" replicated", ((8, 4, 2), None, None, None))):
+    row(f"vmap reshape out{given}", lambda p, x: p.jax.vmap(
+        lambda a: p.lax.reshape(a, (2, 4), out_sharding=p.P("Y", None)))(x), operand)
+    row(f"vmap broadcast out{given}", lambda p, x: p.jax.vmap(
+        lambda a: p.lax.broadcast_in_dim(a, (2, 4, 2), (1, 2), out_sharding=p.P("Y")))(x), operand)
+    row(f"vmap einsum out{given}", lambda p, x: p.jax.vmap(
+        lambda a: p.np.einsum("ij,kj->ik", a, a, out_sharding=p.P(None, "Y")))(x), operand)
+    row(f"vmap get out{given}", lambda p, x: p.jax.vmap(
+        lambda a: a.at[p.np.array([0, 1])].get(out_sharding=p.P("Y", None)))(x), operand)
+    row(f"vmap get of a slice out{given}", lambda p, x: p.jax.vmap(
+        lambda a: a.at[:, p.np.array([0, 1])].get(out_sharding=p.P(None, "Y")))(x), operand)
+    row(f"vmap add out{given}", lambda p, x: p.jax.vmap(
+        lambda a: a.at[:, p.np.array([0, 1])].add(1.0, out_sharding=p.P("Y")))(x), operand)
+    row(f"vmap grad of reshape out{given}", lambda p, x: p.jax.vmap(p.jax.grad(
+        lambda a: p.np.sin(p.lax.reshape(a, (2, 4), out_sharding=p.P("Y", None))).sum()))(x), operand)
+row("vmap in_axes 1 reshape out", lambda p, x: p.jax.vmap(
+    lambda a: p.lax.reshape(a, (2, 2), out_sharding=p.P(None, "Y")), in_axes=1)(x), ((4, 8), None, "X"))
+row("vmap dot of one out", lambda p, x, y: p.jax.vmap(
+    lambda a, b: p.np.matmul(a, b, out_sharding=p.P("Y")), in_axes=(0, None))(x, y), V, ((2, 4), None, None))
+row("grad of dynamic update", lambda p, x, y: p.jax.grad(
+    lambda a, b: p.lax.dynamic_update_slice(a, b, (3,)).sum(), (0, 1))(x, y), ((16,), "X"), ((8,), "X"))
+row("grad of one more dimension", lambda p, x: p.jax.grad(lambda a: p.np.expand_dims(a, -1).sum())(x), ((8,), "X"))
+row("grad of a broadcast of ones", lambda p, x: p.jax.grad(
+    lambda a: (p.np.broadcast_to(a, (3, 1, 4)) * 2).sum())(x), ((1, 4), None, "X"))
+
+# what was summed along an axis stays so
+for name, function in {
+        "sin": lambda p, a: p.np.sin(a), "mul": lambda p, a: a * 2 + a, "sum": lambda p, a: a.sum(0),
+        "transpose": lambda p, a: a.T, "cast": lambda p, a: a.astype("bfloat16"),
+        "broadcast": lambda p, a: p.np.broadcast_to(a, (3, *a.shape)), "slice": lambda p, a: a[:1],
+        "select": lambda p, a: p.np.where(True, a, -a), "concatenate": lambda p, a: p.np.concatenate([a, a]),
+        "dot": lambda p, a: a @ a.T, "reduce_precision": lambda p, a: p.lax.reduce_precision(a, 5, 5)}.items():
+    row(f"reduced {name}", lambda p, x, function=function: function(p, p.sh.reshard(x, p.P(reduced={"X"}))), R)
+row("product of spread and reduced",
+    lambda p, x, y: x @ p.sh.reshard(y, p.P(reduced={"X"})), X, ((4, 8), None, None))
+row("reduced and spread", lambda p, x, y: x * p.sh.reshard(y, p.P(reduced={"X"})), X, R)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 
 import numpy as np
@@ -142,6 +143,36 @@ def test_barriers_keep_xla_from_merging(prevent_cse):
         return ["opt-barrier" in text for text in texts]
 
     assert program(styrax) == program(jax) == [False, prevent_cse]
+
+
+@pytest.mark.parametrize("which", ["grad", "jvp", "vmap of grad", "grad of checkify", "grad of jit"])
+@pytest.mark.parametrize("prevent_cse", [True, (False, {"x": True}), (True, {"x": False}), (False, False)])
+def test_barriers_around_some_arguments(prevent_cse, which):
+    def program(package):
+        np = package.numpy
+
+        def layer(w, d):
+            return {"x": np.sin(d["x"] @ w) + np.array([1.0, 2.0, 3.0])}
+
+        def loss(w, x):
+            f = package.checkpoint(layer, prevent_cse=prevent_cse)
+            if which == "grad of jit":
+                f = package.jit(f)
+            if which == "grad of checkify":
+                checked = importlib.import_module(f"{package.__name__}.experimental.checkify").checkify(f)
+                f = lambda *args: checked(*args)[1]
+            return sum(f(w, f(w, {"x": x}))["x"] ** 2)
+
+        g = package.grad(loss, (0, 1))
+        if which == "jvp":
+            g = lambda w, x: package.jvp(loss, (w, x), (w, x))
+        elif which == "vmap of grad":
+            g = package.vmap(g, (None, 0))
+        x = np.ones((2, 3) if which == "vmap of grad" else 3)
+        text = package.jit(g).lower(np.ones((3, 3)), x).as_text()
+        return [line.partition(" : ")[2] for line in text.splitlines() if "optimization_barrier" in line]
+
+    assert program(styrax) == program(jax)
 
 
 def test_what_is_saved_is_logged(caplog):

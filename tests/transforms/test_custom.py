@@ -233,6 +233,28 @@ def test_custom_vmap_rule():
     np.testing.assert_allclose(tangent, 2 * vector * vector)
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_batching_rules_of_what_nothing_uses(mapped):
+    """The derivative of a branch has no call whose result is dropped, which would be asked for a rule."""
+
+    def program(package):
+        g = package.custom_batching.custom_vmap(lambda x: package.numpy.sin(x))
+
+        @g.def_vmap
+        def rule(size, batched, x):
+            raise AssertionError("asked for")
+
+        def slope(w, z):
+            branches = [lambda u: (g(w), u * w)[1], lambda u: u]
+            return package.grad(lambda u: package.lax.switch((u > 0).astype(int), branches, u))(z)
+
+        z = np.float32([0.5, -0.5])
+        each = package.vmap(slope, (None, 0)) if mapped else lambda w, z: slope(w, z[0]) + slope(w, z[1])
+        return package.jacfwd(lambda w: each(w, z))(np.float32(0.3))
+
+    assert_same(program)
+
+
 def test_linear_call_is_batched():
     def f(x, y):
         return styrax.custom_derivatives.linear_call(lambda r, v: v * r, lambda r, c: c * r * 7.0, x, y)
@@ -285,7 +307,30 @@ def _nondiff_tracer(package):
             package.jit(package.vmap(package.grad(lambda x: f(x, x))))(vector)]
 
 
-@pytest.mark.parametrize("program", [_with_default, _nondiff_tracer])
+def _names_behind_a_gap(package):
+    """Arguments given by name, behind some that keep their defaults."""
+    def product(x, y=2.0, scale=3.0, z=None, flag=False):
+        return x * y * (1.0 if z is None else z) * scale + flag
+
+    f = package.custom_jvp(product, nondiff_argnums=(2, 4))
+    f.defjvp(lambda scale, flag, primals, tangents: (product(*primals[:2], scale, primals[2], flag),
+                                                     tangents[0] * scale))
+    g = package.custom_vjp(product, nondiff_argnums=(2, 4))
+    g.defvjp(lambda x, y, scale, z, flag: (product(x, y, scale, z, flag), (x, z)),
+             lambda scale, flag, res, ct: (ct * scale, None, res[1]))
+
+    def results(rule, **given):
+        def of(x):
+            return rule(x, **given)
+
+        return [of(package.numpy.asarray(vector)), package.grad(of)(2.0),
+                package.jit(package.vmap(package.grad(of)))(vector)]
+
+    return [results(rule, **given) for rule in (f, g) for given in (
+        {"flag": True}, {"scale": 5.0}, {"z": 2.0, "scale": 4.0}, {"flag": True, "z": 2.0})]
+
+
+@pytest.mark.parametrize("program", [_with_default, _names_behind_a_gap, _nondiff_tracer])
 def test_arguments_that_a_rule_gets_as_they_are(program):
     assert_same(program)
 

@@ -235,6 +235,32 @@ def test_weak_types_of_jacobians(name, transformation):
     assert weak(styrax) == weak(jax)
 
 
+@pytest.mark.parametrize("given", [1.0, np.float32(1)])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("length", [0, 2])
+def test_weak_types_of_cotangents_through_loops(length, compiled, given):
+    def weak(package):
+        f = lambda x, y: package.lax.scan(lambda c, _: ((c[1], c[1]), None), (x, y), None, length=length)[0]
+        pull = package.vjp(f, 2.0, 3.0)[1]
+        cotangent = package.numpy.asarray(given)
+        found = (package.jit(pull) if compiled else pull)((cotangent, cotangent))
+        return [(float(x), x.weak_type) for x in found]
+
+    assert weak(styrax) == weak(jax)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_weak_types_of_zero_tangents(compiled):
+    def weak(package):
+        f = lambda x: (x, package.numpy.stack((1.5, 1.5)))
+        twice = lambda x: package.jvp(lambda y: package.jvp(f, (y,), (y,)), (x,), (x,))
+        once = lambda x: package.linearize(f, x)[1](x)
+        found = [(package.jit(g) if compiled else g)(np.float32(2)) for g in (twice, once)]
+        return [getattr(x, "weak_type", None) for x in package.tree_util.tree_leaves(found)]
+
+    assert weak(styrax) == weak(jax)
+
+
 def test_weak_types_beside_integers():
     def weak(package):
         f = lambda x, i: package.numpy.multiply(x, i)

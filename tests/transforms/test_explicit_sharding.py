@@ -175,3 +175,41 @@ def test_several_devices_are_told_to_be_missing():
     mesh = AbstractMesh((4, 2), ("X", "Y"), (AxisType.Explicit,) * 2)
     with use_abstract_mesh(mesh), pytest.raises(ValueError, match="8 devices; there are 1"):
         styrax.jit(lambda: jnp.zeros((8, 4), out_sharding=PartitionSpec("X")))()
+
+
+OVER_NO_MESH = {
+    "bernoulli": lambda p, x, s: p.random.bernoulli(p.random.key(0), 0.5, x.shape, out_sharding=s),
+    "normal": lambda p, x, s: p.random.normal(p.random.key(0), x.shape, out_sharding=s),
+    "zeros": lambda p, x, s: p.numpy.zeros(x.shape, out_sharding=s),
+    "device": lambda p, x, s: p.numpy.zeros(x.shape, device=s),
+    "arange": lambda p, x, s: p.numpy.arange(4, out_sharding=s),
+    "iota": lambda p, x, s: p.lax.broadcasted_iota(int, x.shape, 0, out_sharding=s),
+    "einsum": lambda p, x, s: p.numpy.einsum("ij,ij->ij", x, x, out_sharding=s),
+    "dot": lambda p, x, s: p.numpy.dot(x, x.T, out_sharding=s),
+    "reshape": lambda p, x, s: p.numpy.reshape(x, (8, 4), out_sharding=s),
+    "at": lambda p, x, s: x.at[0].get(out_sharding=s),
+    "device_put": lambda p, x, s: p.device_put(x, s),
+    "reshard": lambda p, x, s: p.reshard(x, s),
+    "constraint": lambda p, x, s: p.lax.with_sharding_constraint(x, s),
+}
+
+
+@pytest.mark.parametrize("name", OVER_NO_MESH)
+@pytest.mark.parametrize("wrap", [lambda p, f: f, lambda p, f: p.jit(f), lambda p, f: lambda x: p.jit(lambda: f(x))(),
+                                  lambda p, f: lambda x: p.vmap(f)(x[None])[0]],
+                         ids=["eager", "jit", "constant", "vmap"])
+def test_the_sharding_of_the_type_of_an_array_that_is_not_spread(name, wrap):
+    """It says nothing where a result's is told, and is refused where arrays are moved."""
+    def run(package):
+        def f(x):
+            return OVER_NO_MESH[name](package, x, sharding)
+
+        x = package.numpy.ones((4, 8))
+        sharding = package.typeof(x).sharding
+        try:
+            out = wrap(package, f)(x)
+            return out.shape, str(out.dtype), type(out.sharding).__name__
+        except Exception as error:
+            return type(error).__name__, str(error).split("\n")[0]
+
+    assert run(styrax) == run(jax)

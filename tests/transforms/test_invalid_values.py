@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ INVALID = {
     "integers": lambda j, jnp: jnp.arange(3) // 0,
     "infinite": lambda j, jnp: 1 / jnp.zeros(1),
     "infinite compiled": lambda j, jnp: j.jit(lambda x: jnp.exp(x) + 1)(1e4),
+    "numbers of Python's": lambda j, jnp: j.jit(lambda x: x / x)(0.0),
     "half": lambda j, jnp: jnp.log(jnp.full(2, -1, jnp.bfloat16)),
     "complex": lambda j, jnp: jnp.log(jnp.array([0j])) * 0,
 }
@@ -38,8 +41,8 @@ def test_invalid_values_are_found(flag, name):
         with getattr(package, flag)(True):
             try:
                 return [np.asarray(x) for x in package.tree_util.tree_leaves(INVALID[name](package, package.numpy))]
-            except FloatingPointError as error:
-                return str(error)
+            except ArithmeticError as error:
+                return f"{type(error).__name__}: {error}"
 
     expected, got = outcome(jax), outcome(styrax)
     if isinstance(expected, str):
@@ -57,7 +60,7 @@ def test_the_line_of_an_invalid_value_in_a_compiled_function_is_told():
     line = f.__code__.co_firstlineno + 1
     with styrax.debug_nans(True), pytest.raises(FloatingPointError) as error:
         styrax.jit(f)(-1.0)
-    assert f"test_invalid_values.py:{line}" in error.value.__notes__[0]
+    assert (__file__, line) in [(f.filename, f.lineno) for f in traceback.extract_tb(error.value.__traceback__)]
     assert np.isnan(styrax.jit(f)(-1.0))
 
 

@@ -11,6 +11,9 @@ TRANSFORMS = {
     "checkpoint": lambda package, f: package.checkpoint(f),
     "cond": lambda package, f: lambda *args: package.lax.cond(args[-1] > 0, f, lambda *_: None, *args),
     "switch": lambda package, f: lambda *args: package.lax.switch(1, [lambda *_: None, f], *args),
+    "shard_map": lambda package, f: package.shard_map(
+        f, out_specs=package.P(),
+        mesh=package.make_mesh((1,), ("x",), axis_types=(package.sharding.AxisType.Explicit,))),
     "jit of checkpoint": lambda package, f: package.jit(package.checkpoint(f)),
 }
 

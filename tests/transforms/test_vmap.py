@@ -76,6 +76,9 @@ MESSAGES = [
     "jax.vmap(lambda x, y: x + y, in_axes=(None, None))(x3, x3)",
     "jax.vmap(lambda x, y: x + y, axis_size=2)(x3, x3)",
     "jax.vmap(lambda x, y: x + y, out_axes=None)(x3, x3)",
+    "jax.vmap(lambda x: {'a': x, 'b': 1.}, out_axes=None)(x3)",
+    "jax.vmap(lambda x: (1., {'b': [1., x]}), out_axes=(None, {'b': [0, None]}))(x3)",
+    "jax.vmap(lambda x: {'a': x}, out_axes=None, axis_name='i')(x3)",
     "jax.vmap(jnp.sin, in_axes=2)(x33)",
     "lax.psum(1., 'j')",
 ]

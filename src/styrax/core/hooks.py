@@ -52,6 +52,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
 | `IrModule` | `xla.ir_module` | `transforms.stages` | that module as an object |
 | `ir_bindings` | `xla.ir_module` | `interpreters` | classes by the names of MLIR's Python bindings |
+| `readable` | `xla.assembly` | `transforms.stages`, `export` | that module's text in the dialects' own forms |
 | `HloModule` | `xla.hlo_text` | `transforms.stages` | that module in XLA's notation |
 | `StableHloModule` | `xla.stablehlo` | `interpreters` | a StableHLO module being printed |
 | `StableHloValue` | `xla.stablehlo` | `interpreters` | the class of its values |
@@ -102,6 +103,7 @@ PROVIDERS = {
     "lax.linalg.factorisation_rules": "rule_of_factorisation",
     "xla.stablehlo": (
         "StableHloModule:Module StableHloValue:Hlo stablehlo_text:module_text type_text"),
+    "xla.assembly": "readable",
     "xla.hlo_text": "HloModule",
     "xla.ir_module": "IrModule ir_bindings:bindings",
     "xla.literal_text": "attribute_text element_type",

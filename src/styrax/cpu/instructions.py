@@ -246,8 +246,11 @@ def _shift(instruction: str) -> Row:
         x = a[0]
         if dtype in NARROW_INTS and instruction == "lshr":  # the register holds the sign's copies: clear them
             x = f.op(f"and {t} {x}, {splat(str((1 << width) - 1), 'i8', lanes)}")
+        elif dtype in NARROW_INTS and instruction == "ashr" and not is_signed(dtype):  # the highest bit is the sign
+            gap = splat(str(8 - width), "i8", lanes)
+            x = f.op(f"ashr {t} {f.op(f'shl {t} {x}, {gap}')}, {gap}")
         out = f.op(f"{instruction} {t} {x}, {amount}")
-        if dtype in NARROW_INTS and instruction == "lshr":
+        if dtype in NARROW_INTS and instruction != "shl":
             out = rows["wrap"](f, dtype, lanes, (out,))
         if instruction == "ashr":  # shifting everything out leaves copies of the sign
             return out

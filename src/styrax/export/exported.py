@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
 from ..core.programs.dead_code import dce_jaxpr
@@ -18,7 +19,7 @@ from ..core.types.avals import ShapedArray, ShapeDtypeStruct
 from ..core.types.effects import Effect, ordered_effects
 from ..core.types.typing import PyTree
 from ..lax.shaping.filling import empty
-from ..transforms import pullbacks
+from ..transforms import module_signature, pullbacks
 from ..transforms.jit import jit
 from ..transforms.naming import function_name
 from ..transforms.refs import discharge_closed
@@ -110,13 +111,15 @@ class Exported:
     @cached_property
     def mlir_module_serialized(self) -> bytes:
         solving = Solving([a.shape for a in self.in_avals], calling.argument_names(self.in_tree))
-        program = physical.lower(discharge_closed(self._program))
-        return backends.stablehlo_text(program, f"jit_{self.fun_name}", solving.for_stablehlo(),
-                                       platforms=self.platforms).encode()
+        closed = discharge_closed(self._program)
+        told = module_signature.signature(self.out_tree, closed, self._in_shardings, self._out_shardings)
+        return backends.stablehlo_text(physical.lower(closed), f"jit_{self.fun_name}", solving.for_stablehlo(),
+                                       platforms=self.platforms, told=told,
+                                       names=calling.argument_names(self.in_tree)).encode()
 
     def mlir_module(self) -> str:
         """The program as the text of a StableHLO module."""
-        return self.mlir_module_serialized.decode()
+        return hooks.readable(self.mlir_module_serialized.decode())
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function. It can be part of other programs, and be differentiated in reverse mode."""
@@ -241,9 +244,10 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
     _, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals))
     keep_all = program.params["keep_unused"]
     if shardings is None:
-        given = lambda name: [meshes.without_devices(s) if isinstance(s, Sharding) else None
-                              for s in program.params[name]]
-        shardings = given("in_shardings"), given("out_shardings")
+        (_, ins), (_, outs) = module_signature.signature(
+            traced.out_tree, closed, program.params["in_shardings"], program.params["out_shardings"],
+            given=traced._given)
+        shardings = [meshes.without_devices(s) for s in ins], [meshes.without_devices(s) for s in outs]
     refined = meshes.constrained(refine(closed, _themselves(solving)), *shardings)
     return Exported(
         fun_name=traced.fun_name, in_tree=traced.in_tree, in_avals=closed.in_avals, out_tree=traced.out_tree,

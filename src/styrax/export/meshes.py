@@ -19,8 +19,8 @@ def without_devices(x: Any) -> Any:
     """A mesh or a sharding over one without its devices; anything else as it is."""
     if isinstance(x, Mesh):
         return x.abstract_mesh
-    if isinstance(x, NamedSharding) and isinstance(x.mesh, Mesh):
-        return NamedSharding(x.mesh.abstract_mesh, x.spec, memory_kind=x.memory_kind)
+    if isinstance(x, NamedSharding):
+        return NamedSharding(x.mesh.abstract_mesh, x.spec, memory_kind=x.memory_kind or "device")
     return x
 
 

@@ -17,6 +17,11 @@ def same(at: Place, operand: Any, *_: Any, **__: Any) -> Entries:
     return entries(operand)
 
 
+def alike(at: Place, *operands: Any, **_: Any) -> list[Entries]:
+    """All results as the operands together."""
+    return [elementwise(at, *operands)] * len(operands)
+
+
 def each(at: Place, *operands: Any, **_: Any) -> list[Entries]:
     """Each result is spread as the operand at its place."""
     return [entries(x) for x in operands]

@@ -114,7 +114,7 @@ def log1mexp(x: ArrayLike) -> Array:
       an array of the shape of `x`.
     """
     (x,) = promote_args_inexact("log1mexp", x)
-    near = lax.lt(x, convert(lax.log(2.0), dtype_of(x)))
+    near = x < convert(lax.log(2.0), dtype_of(x))  # complex numbers have an order here, too
     return choose_elements(near, lax.log(lax.neg(lax.expm1(lax.neg(x)))), lax.log1p(lax.neg(lax.exp(lax.neg(x)))))
 
 
@@ -170,7 +170,7 @@ def sparse_plus(x: ArrayLike) -> Array:
       an array of the shape of `x`.
     """
     (x,) = arrays("sparse_plus", x)
-    low, high = lax.le(x, convert(-1, *typed(x))), lax.ge(x, convert(1, *typed(x)))
+    low, high = x <= convert(-1, *typed(x)), x >= convert(1, *typed(x))
     return choose_elements(low, 0.0, choose_elements(high, x, divide(power(add(x, 1.0), 2), 4)))
 
 
@@ -267,8 +267,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
     (x,) = arrays("elu", x)
     zero = convert(0, *typed(x))
-    positive = lax.gt(x, zero)
-    return choose_elements(positive, x, multiply(alpha, expm1(choose_elements(lax.gt(x, zero), 0.0, x))))
+    return choose_elements(x > zero, x, multiply(alpha, expm1(choose_elements(x > zero, 0.0, x))))
 
 
 @jit
@@ -362,7 +361,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
       Array([-0.01,  2.  ], dtype=float32)
     """
     (x,) = arrays("leaky_relu", x)
-    return choose_elements(lax.ge(x, convert(0, *typed(x))), x, multiply(negative_slope, x))
+    return choose_elements(x >= convert(0, *typed(x)), x, multiply(negative_slope, x))
 
 
 @jit
@@ -376,8 +375,8 @@ def hard_tanh(x: ArrayLike) -> Array:
       an array of the shape of `x`.
     """
     (x,) = arrays("hard_tanh", x)
-    above = lax.gt(x, convert(1, *typed(x)))
-    return choose_elements(above, 1, choose_elements(lax.lt(x, convert(-1, *typed(x))), -1, x))
+    above = x > convert(1, *typed(x))
+    return choose_elements(above, 1, choose_elements(x < convert(-1, *typed(x)), -1, x))
 
 
 @jit

@@ -21,7 +21,7 @@ from styrax.numpy.broadcasting import choose_elements, spread, spread_all
 from styrax.numpy.conversion import asarray
 from styrax.numpy.einsums import einsum
 from styrax.numpy.patterns import tril, triu
-from styrax.numpy.promotion import check_arraylike, convert, is_array, promote_dtypes
+from styrax.numpy.promotion import convert, is_array, promote_dtypes
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .exponentials import logsumexp, softmax
@@ -61,7 +61,6 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
     def batched(x: Any) -> Any:
         if x is None:
             return None
-        check_arraylike("dot_product_attention", x)
         x = asarray(x)
         if x.ndim > 4:
             raise ValueError(f"dot_product_attention takes arrays of 4 dimensions at most, got shape {x.shape}")

@@ -119,11 +119,12 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
 
 
 def place(x: Any, device: Any) -> Array:
-    """`x` on a device (or under a sharding); `x` itself for None.
+    """`x` on a device (or under a sharding); `x` itself for None, and for a sharding over no mesh, as that of the type
+    of an array that is not spread over one.
 
     Raises ValueError for a partition over axes of the mesh in force that are not explicit.
     """
-    if device is None:
+    if device is None or isinstance(device, NamedSharding) and device.mesh.empty:
         return x
     from styrax.lax.collectives.placing import device_put, over_mesh, reshard
 

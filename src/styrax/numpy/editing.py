@@ -92,7 +92,7 @@ def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "c
         pad_width = _pairs(pad_width, a.ndim, "pad_width")
     except TypeError:
         raise TypeError("`pad_width` must be of integral type.") from None
-    if np.asarray(pad_width).dtype.kind not in "iu":
+    if a.ndim and np.asarray(pad_width).dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     widths = tuple((lo, hi) for lo, hi in np.asarray(pad_width).astype(np.int64)) if a.ndim else ()
     if callable(mode):

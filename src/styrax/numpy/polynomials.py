@@ -284,7 +284,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, as the eigenvalues of its companion matrix.
 
     Args:
-      p: a vector of n coefficients, the highest power first; integers are taken as floats.
+      p: a vector of n coefficients, the highest power first, or one number; integers are taken as floats.
       strip_zeros: whether zeros at both ends are taken off first, which needs a concrete `p`. Otherwise the length of
         the result is n - 1, as `jit` needs, filled up with NaN for zeros in front.
 
@@ -292,13 +292,13 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
       a complex vector, in no order.
 
     Raises:
-      ValueError: for other ranks.
+      ValueError: for higher ranks.
     """
     (p,) = promote_dtypes_inexact(*arrays("roots", p))
     p = asarray(p)
-    if p.ndim != 1:
+    if p.ndim > 1:
         raise ValueError("Input must be a rank-1 array.")
-    if p.shape[0] < 2:
+    if p.size < 2:
         return lax.full((0,), 0, to_complex(p.dtype))
     if not strip_zeros:
         from .reductions import argmax

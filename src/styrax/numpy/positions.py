@@ -16,10 +16,21 @@ from styrax.core.types import dtypes
 from styrax.core.types.dims import canonical_dim, plain_size
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape
 
+from .binary import subtract
 from .broadcasting import choose_elements, truth
 from .clipping import clip
 from .conversion import asarray
-from .promotion import arrays, axis_index, check_arraylike, convert, default_int, shape_of, unwrap, user_dtype
+from .promotion import (
+    arrays,
+    axis_index,
+    check_arraylike,
+    convert,
+    default_int,
+    is_array,
+    shape_of,
+    unwrap,
+    user_dtype,
+)
 from .shaping import operand, ravel
 
 
@@ -204,7 +215,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
 
     Args:
       indices: integers of any shape, in row order; negative ones count from the end.
-      shape: the shape, or a size.
+      shape: the shape, or a size; sizes may be traced.
 
     Returns:
       a tuple of arrays of the shape and dtype of `indices`, one per axis.
@@ -214,6 +225,8 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     """
     (indices,) = arrays("unravel_index", indices)
     indices = asarray(indices)
+    if indices.dtype == np.bool_:
+        indices = convert(indices, np.dtype(np.int32))
     sizes: tuple[Any, ...] = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)  # type: ignore[arg-type]
     if any(shape_of(s) != () for s in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
@@ -233,7 +246,8 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     for i, n in zip(reversed(out), sizes):
         if not dtypes.issubdtype(kind, np.unsignedinteger):
             i = choose_elements(lax.lt(rest, convert(-1, kind)), 0, i)
-        result.append(choose_elements(lax.gt(rest, upper), plain_size(n) - 1, i))
+        last: Any = subtract(n, 1) if is_array(n) else plain_size(n) - 1
+        result.append(choose_elements(lax.gt(rest, upper), last, i))
     return tuple(result)
 
 

@@ -84,11 +84,12 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
 
 
 @api_boundary
-def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
+def select(condlist: Array | Sequence[ArrayLike], choicelist: Array | Sequence[ArrayLike],
+           default: ArrayLike = 0) -> Array:
     """Element by element, that of the first choice whose condition holds, else that of `default`.
 
     Args:
-      condlist: conditions; other numbers than booleans hold where they are nonzero.
+      condlist: conditions, in a list or along a first axis; other numbers than booleans hold where they are nonzero.
       choicelist: as many arrays.
       default: an array or number.
 
@@ -106,7 +107,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     """
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
-    if not condlist:
+    if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
     conditions = [convert(asarray(c), _BOOL) for c in condlist]

@@ -9,7 +9,6 @@ from typing import Any
 from ..core.arrays import mesh as meshes
 from ..core.arrays.mesh import AbstractMesh, AxisType, use_abstract_mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
-from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types.typing import AxisName, Function, PyTree, ShardingLike
 from ..lax.collectives.placing import reshard, reshard_p
@@ -94,6 +93,8 @@ def auto_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisNam
         if wanted is None:
             raise TypeError("Missing required keyword argument: 'out_sharding'")
         around = meshes.in_force().abstract_mesh
+        if around.empty and isinstance(wanted, NamedSharding):
+            around = wanted.mesh.abstract_mesh
         if around.empty:
             return f(*args, **kwargs)
         inside = _with_types(around, axes, AxisType.Auto)
@@ -113,7 +114,7 @@ def _with_types(mesh: AbstractMesh, axes: Any, kind: AxisType) -> AbstractMesh:
 
 def _seen(x: Any, mesh: AbstractMesh) -> Any:
     """An array whose type tells what is explicit on a mesh, which is the one that it is on with other types."""
-    told = getattr(get_aval(x), "given_sharding", None)
+    told = getattr(getattr(x, "aval", None), "given_sharding", None)  # a part of an index may be no array
     return x if told is None else reshard_p.bind(x, dst_sharding=NamedSharding(mesh, told.spec))
 
 

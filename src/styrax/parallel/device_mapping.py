@@ -28,6 +28,8 @@ from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
 from ..transforms.naming import check_callable, wraps
+from ..transforms.references import Ref
+from ..transforms.views import apart
 from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
 
 
@@ -328,11 +330,16 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
                              f"mesh.axis_names={frozenset(used.axis_names)}")
         names = [n for n in used.axis_names if (not manual_names or n in manual_names) and n not in auto]
+        for what, told in (("in_specs", () if in_specs is Infer else in_specs), ("out_specs", out_specs)):
+            _check_axes(what, told, names)
+            _check_sums(what, told, used, names)
+        args = apart(args)
         leaves, in_tree = tree.tree_flatten((args, {}))
+        if any(type(x) is Ref for x in leaves):  # what they hold is changed by a program
+            return jit(mapped)(*args)
+        if isinstance(used, AbstractMesh) and meshes.in_force().empty:
+            used = _mesh_of(leaves, used)
         flat = FlatFunction(f, in_tree)
-        if in_specs is not Infer:
-            _check_axes("in_specs", in_specs, names)
-        _check_axes("out_specs", out_specs, names)
         specs = [_own_spec(x, names) for x in leaves] if in_specs is Infer else _by_leaf("in_specs", in_specs, args)
         paths = tree_paths.tree_leaves_with_path(args)
         for (path, x), spec in zip(paths, specs, strict=True):
@@ -444,6 +451,42 @@ def _check_axes(what: str, specs: Any, names: Sequence[AxisName]) -> None:
                          f"\n\n{''.join(wrong)}Check the {what} values passed to shard_map.")
 
 
+def _check_sums(what: str, specs: Any, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises an error for specifications with sums along axes whose use types do not tell."""
+    for spec in tree.tree_leaves(specs, is_leaf=lambda s: isinstance(s, PartitionSpec)):
+        if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
+            continue
+        kind = "unreduced" if spec.unreduced else "reduced"
+        if len(names) < len(mesh.axis_names):
+            raise NotImplementedError(
+                f"unreduced/reduced can only be passed to {what} when shard_map is in full manual mode. Got mesh axis "
+                f"names {mesh.axis_names}, manual_axes: {frozenset(names)}, specs: {spec}.")
+        if not mesh.are_all_axes_explicit and not mesh.are_all_axes_manual:
+            raise ValueError(f"{kind} in {what} {spec} can only be used when the mesh passed to shard_map contains "
+                             f"axis names all of type `Explicit`. Got mesh {mesh!r}")
+
+
+def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
+    """The mesh over which arrays are spread, in place of one without its devices.
+
+    Raises:
+      ValueError: an array is spread over no mesh, or over another one.
+    """
+    found: Mesh | AbstractMesh = mesh
+    for x in leaves:
+        if isinstance(x, Tracer):
+            continue
+        told = getattr(x, "sharding", None)
+        if not isinstance(told, NamedSharding):
+            raise ValueError("Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
+                             "`AbstractMesh` to the mesh argument.")
+        if told.mesh.shape_tuple != mesh.shape_tuple:
+            raise ValueError(f"Mesh shape of the input {told.mesh.shape_tuple} does not match the mesh shape passed to "
+                             f"shard_map {mesh.shape_tuple} for shape {x.aval.str_short()}")
+        found = told.mesh
+    return found
+
+
 def _shape(mesh: Mesh | AbstractMesh) -> str:
     return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
             f"{tuple(mesh.axis_names)}.")
@@ -460,7 +503,9 @@ def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, 
             f"with the corresponding input value from the function:\n\nin_specs is {spec} which has length "
             f"{len(spec)}, but the passed {path} has shape {aval.str_short()}, which has rank {len(shape)} (and "
             f"{len(shape)} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes "
-            "in the corresponding input value.")
+            f"in the corresponding input value.\n\nEither revise the spec to be shorter, or modify {fun!r} so that "
+            "its inputs have sufficient rank." + ("" if shape else "\n\nFor scalar values (rank 0), consider using "
+            "an in_specs entry of `P()`, where `P = jax.sharding.PartitionSpec`."))
     NamedSharding(mesh, spec)  # which refuses axes that are named twice
     for i, entry in enumerate(spec):
         parts = math.prod(mesh.shape[n] for n in axes_of(entry))

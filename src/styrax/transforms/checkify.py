@@ -484,8 +484,10 @@ def _jit(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) ->
 
 def _checkpoint(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -> list[Any]:
     run = _lifted(_as_closed(eqn.params["jaxpr"]), list(state), enabled)
-    return _take(state, checkpoint(run, policy=eqn.params["policy"],
-                                   prevent_cse=eqn.params["prevent_cse"])(*_flat(state), *ins))
+    before, guards = _flat(state), eqn.params["prevent_cse"]
+    if not isinstance(guards, bool):
+        guards = (*(True for _ in before), *guards)
+    return _take(state, checkpoint(run, policy=eqn.params["policy"], prevent_cse=guards)(*before, *ins))
 
 
 def _cond(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -> list[Any]:

@@ -36,7 +36,7 @@ from ..core.tracing import errors, source
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import Tracer, get_aval, state
-from ..core.trees import tree
+from ..core.trees import tree, tree_paths
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.effects import Effects, remat_allowed_effects
@@ -124,8 +124,12 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
                 with suppress(TypeError):
                     programs[key] = found
         jaxpr, captured, out_tree = found
-        outs = remat_p.bind(*captured, *leaves, jaxpr=jaxpr, prevent_cse=prevent_cse, differentiated=False,
-                            policy=policy)
+        guards = prevent_cse
+        if not isinstance(guards, bool):
+            given, named = flat.in_tree.unflatten(leaves)
+            guards = (*(False for _ in captured), *tree_paths.broadcast_prefix(prevent_cse, given),
+                      *(True for _ in tree.tree_leaves(named)))
+        outs = remat_p.bind(*captured, *leaves, jaxpr=jaxpr, prevent_cse=guards, differentiated=False, policy=policy)
         return tree.tree_unflatten(out_tree, outs)
 
     return checkpointed
@@ -201,11 +205,23 @@ def _compiles(closed: ClosedJaxpr) -> bool:
     return True
 
 
-def _stablehlo(m: Any, *args: Any, jaxpr: Jaxpr, prevent_cse: bool | Sequence[bool], differentiated: bool,
-               **_: Any) -> Any:
+Guards = bool | tuple[bool, ...]  # whether the operands stand behind a barrier: all of them, or each
+
+
+def _each(guards: Guards, args: Sequence[Any]) -> Sequence[bool]:
+    return [guards] * len(args) if isinstance(guards, bool) else guards
+
+
+def _joined(guards: Guards, *parts: Sequence[bool]) -> Guards:
+    """The guards of other operands, part by part, where each has its own."""
+    return guards if isinstance(guards, bool) else tuple(g for part in parts for g in part)
+
+
+def _stablehlo(m: Any, *args: Any, jaxpr: Jaxpr, prevent_cse: Guards, differentiated: bool, **_: Any) -> Any:
     """What is computed again stands behind a barrier, across which XLA merges nothing."""
-    if differentiated and any(tree.tree_leaves(prevent_cse)):
-        behind = [i for i, x in enumerate(args) if isinstance(x.aval, ShapedArray)]
+    behind = [i for i, (x, guarded) in enumerate(zip(args, _each(prevent_cse, args), strict=True))
+              if guarded and isinstance(x.aval, ShapedArray)]
+    if differentiated and behind:
         found = m.op("stablehlo.optimization_barrier", [args[i] for i in behind], [args[i].aval for i in behind])
         found = dict(zip(behind, found if isinstance(found, (list, tuple)) else [found], strict=True))
         args = tuple(found.get(i, x) for i, x in enumerate(args))
@@ -215,12 +231,13 @@ def _stablehlo(m: Any, *args: Any, jaxpr: Jaxpr, prevent_cse: bool | Sequence[bo
 stablehlos[remat_p] = _stablehlo
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **params: Any) -> Any:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, prevent_cse: Guards, **params: Any) -> Any:
     nonzero = [type(t) is not Zero for t in tangents]
     new, nonzero_out = jvp_jaxpr(close_jaxpr(jaxpr), nonzero, False)
     new, captured = hoist_tracers(new, True)
     given = [t for t in tangents if type(t) is not Zero]
-    results = remat_p.bind(*captured, *primals, *given, jaxpr=new.jaxpr, **params)
+    guards = _joined(prevent_cse, [False] * len(captured), _each(prevent_cse, primals), [True] * len(given))
+    results = remat_p.bind(*captured, *primals, *given, jaxpr=new.jaxpr, prevent_cse=guards, **params)
     n = len(nonzero_out)
     given = iter(results[n:])
     return results[:n], [next(given) if nz else Zero.from_primal_value(x)
@@ -265,6 +282,12 @@ class _Halves:
         saved = resolve(self.sources, everything, results)
         inputs = [x for x, u in zip(everything, self.used, strict=True) if u]
         return results[:self.num_outs], [*saved, *inputs]
+
+    def guards(self, before: Guards, of_args: Sequence[bool], others: int) -> Guards:
+        """Those of the second part, which also takes `others`; `of_args` are those of the first part's arguments."""
+        consts = [False] * (len(self.used) - len(of_args))
+        inputs = [g for g, u in zip([*consts, *of_args], self.used, strict=True) if u]
+        return _joined(before, [True] * len(self.sources), inputs, [True] * others)
 
 
 def _nothing(primitive: Primitive, *avals: Any, **params: Any) -> bool:
@@ -335,7 +358,8 @@ def _check_effects(jaxpr: Jaxpr) -> None:
         raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {forbidden}")
 
 
-def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> Any:
+def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any, prevent_cse: Guards,
+               **params: Any) -> Any:
     _check_effects(jaxpr)
 
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
@@ -345,11 +369,12 @@ def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any
     split, consts, _, nonzero_out = _split(("remat linearize", tuple(nonzero)), jaxpr, policy, make)
     compile_log.saved_by_checkpoint(split.inputs, split.saved)
     outs, residuals = split.run(_call, consts, primals)
+    guards = split.guards(prevent_cse, _each(prevent_cse, primals), sum(nonzero))
 
     def push(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
         given = iter(bind_linear(
             remat_p, *residuals, *(instantiate_zeros(t) for t, nz in zip(tangents, nonzero, strict=True) if nz),
-            jaxpr=split.rest, policy=policy, **params))
+            jaxpr=split.rest, policy=policy, prevent_cse=guards, **params))
         return [next(given) if nz else Zero.from_primal_value(x) for x, nz in zip(outs, nonzero_out, strict=True)]
 
     return outs, nonzero_out, residuals, push
@@ -367,7 +392,8 @@ def _call(fun: Callable, *args: Any) -> Any:
     return fun(*args)
 
 
-def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> list[Any]:
+def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, prevent_cse: Guards,
+                  **params: Any) -> list[Any]:
     _check_effects(jaxpr)
     unknown_in = tuple(trace.is_unknown(x) for x in args)
 
@@ -378,22 +404,30 @@ def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, **
     split, consts, _, unknown_out = _split(("remat partial evaluation", unknown_in), jaxpr, policy, make)
     known_args = [x for x, u in zip(args, unknown_in, strict=True) if not u]
     outs, residuals = split.run(trace.run_known, consts, known_args)
+    each = _each(prevent_cse, args)
+    guards = split.guards(prevent_cse, [g for g, u in zip(each, unknown_in, strict=True) if not u], 0)
+    guards = _joined(prevent_cse, _each(guards, residuals), [g for g, u in zip(each, unknown_in, strict=True) if u])
     recorded = iter(trace.record(remat_p, [*residuals, *(x for x, u in zip(args, unknown_in, strict=True) if u)],
-                                 dict(jaxpr=split.rest, policy=policy, **params)))
+                                 dict(jaxpr=split.rest, policy=policy, prevent_cse=guards, **params)))
     given = iter(outs)
     return [next(recorded) if u else next(given) for u in unknown_out]
 
 
-def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, differentiated: bool, **params: Any) -> list[Any]:
+def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, differentiated: bool, prevent_cse: Guards,
+               **params: Any) -> list[Any]:
     linear = [is_linear(x) for x in args]
     zero = [type(ct) is Zero for ct in cts]
     refs = [i for i, x in enumerate(args) if isinstance(x, CotangentRef)]
     new, nonzero = transpose_jaxpr(close_jaxpr(jaxpr), linear, zero)
     new, captured = hoist_tracers(new, True)
+    guards = _joined(prevent_cse, [False] * len(captured),
+                     [g for g, n in zip(_each(prevent_cse, args), linear, strict=True) if not n], [True] * len(refs),
+                     [True] * zero.count(False))
     results = iter(remat_p.bind(
         *captured, *(x for x, n in zip(args, linear, strict=True) if not n),
         *(cotangent_reference(args[i]) for i in refs),
-        *(ct for ct, z in zip(cts, zero, strict=True) if not z), jaxpr=new.jaxpr, differentiated=True, **params))
+        *(ct for ct, z in zip(cts, zero, strict=True) if not z), jaxpr=new.jaxpr, differentiated=True,
+        prevent_cse=guards, **params))
     found: list[Any] = [None] * len(args)
     arrays = [i for i, x in enumerate(args) if type(x) is UndefinedPrimal]
     for i, nz in zip(arrays, nonzero, strict=True):
@@ -401,15 +435,22 @@ def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, differentiated: boo
     return found
 
 
-def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, **params: Any) -> Any:
+def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, prevent_cse: Guards,
+           **params: Any) -> Any:
     new, out_dims = batch_jaxpr2(close_jaxpr(jaxpr), axis_data, dims)
     new, captured = hoist_tracers(new, True)
-    return remat_p.bind(*captured, *args, jaxpr=new.jaxpr, **params), out_dims
+    guards = _joined(prevent_cse, [False] * len(captured), _each(prevent_cse, args))
+    return remat_p.bind(*captured, *args, jaxpr=new.jaxpr, prevent_cse=guards, **params), out_dims
 
 
 def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    return dce_call(used_outputs, eqn, lambda: dce_jaxpr(eqn.params["jaxpr"], used_outputs),
-                    lambda new, _: {"params": {**eqn.params, "jaxpr": new}, "effects": call_effects(close_jaxpr(new))})
+    guards = eqn.params["prevent_cse"]
+
+    def changes(new: Jaxpr, used: Sequence[bool]) -> dict[str, Any]:
+        kept = _joined(guards, [g for g, u in zip(_each(guards, used), used, strict=True) if u])
+        return {"params": {**eqn.params, "jaxpr": new, "prevent_cse": kept}, "effects": call_effects(close_jaxpr(new))}
+
+    return dce_call(used_outputs, eqn, lambda: dce_jaxpr(eqn.params["jaxpr"], used_outputs), changes)
 
 
 def _split_for_policy(saveable: Callable, unknown_in: Sequence[bool], instantiated_in: Sequence[bool],
@@ -422,13 +463,14 @@ def _split_for_policy(saveable: Callable, unknown_in: Sequence[bool], instantiat
     return eqn, eqn, [False] * many, [True] * many, []
 
 
-def _discharge(in_avals: Any, out_avals: Any, *args: Any, jaxpr: Jaxpr, **params: Any) -> Any:
+def _discharge(in_avals: Any, out_avals: Any, *args: Any, jaxpr: Jaxpr, prevent_cse: Guards, **params: Any) -> Any:
     from .refs import discharge_closed
 
     closed = close_jaxpr(jaxpr)
     new, captured = hoist_tracers(discharge_closed(closed), True)
     n = len(jaxpr.outvars)
-    outs = remat_p.bind(*captured, *args, jaxpr=new.jaxpr, **params)
+    guards = _joined(prevent_cse, [False] * len(captured), _each(prevent_cse, args))
+    outs = remat_p.bind(*captured, *args, jaxpr=new.jaxpr, prevent_cse=guards, **params)
     contents: list[Any] = [None] * len(args)
     changed = [i for i, a in enumerate(in_avals) if hasattr(a, "inner_aval")]
     for i, x in zip(changed, outs[n:], strict=True):

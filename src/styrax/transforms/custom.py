@@ -56,10 +56,9 @@ def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], w
         raise TypeError(
             f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved to "
             f"positional-only arguments. Binding failed with the error:\n{error}") from error
-    if bound.kwargs:
-        raise TypeError(f"The following keyword arguments could not be resolved to positions: "
-                        f"{', '.join(bound.kwargs)}")
-    bound.apply_defaults()
+    bound.apply_defaults()  # before, what follows a gap counts as given by name
+    if passed := [name for name in bound.kwargs if name in kwargs]:
+        raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(passed)}")
     return bound.args  # without keyword-only parameters, which keep their defaults
 
 

@@ -33,7 +33,7 @@ from ..core.types import avals
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
-from . import compile_log, high_types, refs, stages
+from . import compile_log, high_types, module_signature, refs, stages
 from .aliasing import check_arguments, check_returned
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
@@ -181,6 +181,12 @@ class PjitFunction(Generic[P, R]):
                 outs = jit_p.bind(*program.captured, *leaves, **program.params)
             return outs[0] if program.single else program.out_tree.unflatten(outs)
         except Exception as error:
+            if type(error) is FloatingPointError and state.trace is eval_trace and not self._signature.donates:
+                try:
+                    invalid_values.run_as_written(error, self._fun, args, kwargs)
+                except Exception as found:
+                    hide_frames(found)
+                    raise
             hide_frames(error)
             raise
 
@@ -312,9 +318,9 @@ class PjitFunction(Generic[P, R]):
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s) without running it."""
-        key, _ = self._signature.of(args, kwargs, False)
+        key, leaves = self._signature.of(args, kwargs, False)
         try:
-            return stages.Traced(self._traced(key))
+            return stages.Traced(self._traced(key), module_signature.given_shardings(leaves))
         except TypeError:
             error = self._signature.unhashable(key)
             if error is None:

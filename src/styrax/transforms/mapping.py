@@ -15,7 +15,7 @@ from ..core.types.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, broadcast, matchaxis
 from .containers import containers, stacked, structure_of_elements
 from .flattening import FlatFunction
-from .naming import argument_names, check_callable, wraps
+from .naming import argument_names, check_callable, leaf_path, wraps
 from .views import any_view
 from .vmappable import is_spec, over_arrays, vmappables
 
@@ -117,7 +117,8 @@ def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None
         else:
             wanted = flatten_axes("vmap out_axes", out_axes, tree.tree_unflatten(out_tree, outs))
         out = tree.tree_unflatten(out_tree, [
-            _place(x, d, w, axis, sum_match) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+            _place(x, d, w, axis, sum_match, out_tree, i)
+            for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
         return stacked(out, wanted) if containers else out
 
     return vmap_f  # type: ignore[return-value]
@@ -145,7 +146,8 @@ def _names(spmd_axis_name: Any) -> Any:
     return spmd_axis_name if spmd_axis_name is None or isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
 
 
-def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_match: bool) -> Any:
+def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_match: bool, out_tree: Any, i: int) -> Any:
+    """Leaf number `i` of the results with its batch axis where it is wanted."""
     size = axis.size
     if dim == wanted:
         if dim is None:
@@ -153,14 +155,16 @@ def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_matc
         return x
     aval = get_aval_of_output(x)
     if aval.is_high:
-        raise ValueError(f"at vmap out_axes, got axis spec {wanted} but output was batched on axis {dim}")
+        raise ValueError(f"at vmap out_axes{leaf_path(out_tree, i)}, got axis spec {wanted} but output was batched on "
+                         f"axis {dim}")
     ndim = aval.ndim
     if wanted is None:
         if sum_match:
             return matchaxis(None, size, dim, None, x, True)
         if axis.name is not None:
             raise ValueError(f"vmap has mapped output (axis_name={axis.name}) but out_axes is None")
-        raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}")
+        raise ValueError(f"at vmap out_axes{leaf_path(out_tree, i)}, got axis spec None but output was batched on axis "
+                         f"{dim}")
     rank = ndim + (dim is None)
     if not -rank <= wanted < rank:
         raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")

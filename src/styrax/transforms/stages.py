@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import hooks
 from ..core.arrays import backends
-from ..core.arrays.devices import Sharding, SingleDeviceSharding
+from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices
 from ..core.arrays.layouts import Format, Layout
 from ..core.programs.check import same_type
@@ -19,6 +19,7 @@ from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import ShapeDtypeStruct
 from ..core.types.typing import PyTree
+from . import module_signature
 from .high_types import lowered
 from .jit_shardings import settled
 from .refs import discharge_closed
@@ -74,9 +75,10 @@ class Stage:
 
     _weakly_typed = False  # whether results tell their weak types
 
-    def __init__(self, program: Specialisation):
+    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = ()):
         assert program.closed is not None
         self._program = program
+        self._given = given  # how the arguments are spread for which it was traced
         self._closed: ClosedJaxpr = program.closed
         self.in_tree = program.in_tree
         self.out_tree = program.out_tree
@@ -125,7 +127,15 @@ class Traced(Stage):
         return lowered(self._closed)
 
     def lower(self, *, lowering_platforms: Any = None, **_: Any) -> Lowered:
-        return Lowered(self._program)
+        """The program for a platform.
+
+        Raises:
+          ValueError: it is for a mesh without devices, and no platforms are told.
+        """
+        if lowering_platforms is None:
+            params = self._program.params
+            module_signature.check_platform((*params["in_shardings"], *params["out_shardings"], *self._given))
+        return Lowered(self._program, self._given)
 
 
 class Lowered(Stage):
@@ -141,7 +151,7 @@ class Lowered(Stage):
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"unknown dialect: {dialect}")
         text = self._stablehlo(debug_info)
-        return hooks.HloModule(text).as_hlo_text() if dialect == "hlo" else text
+        return hooks.HloModule(text).as_hlo_text() if dialect == "hlo" else hooks.readable(text)
 
     def compiler_ir(self, dialect: str | None = None) -> IrModule | HloModule:
         """The program as an object: a StableHLO module, or with "hlo" one whose `as_hlo_text()` is XLA's text.
@@ -156,18 +166,31 @@ class Lowered(Stage):
 
     def _stablehlo(self, located: bool) -> str:
         """What XLA would compile: a program of arrays alone, in place of references their contents."""
-        return backends.stablehlo_text(discharge_closed(lowered(self._closed)), f"jit_{self.fun_name}", located=located)
+        closed = discharge_closed(lowered(self._closed))
+        params = self._program.params
+        told = module_signature.signature(self.out_tree, closed, params["in_shardings"], params["out_shardings"],
+                                          self._donated, self._given)
+        return backends.stablehlo_text(closed, f"jit_{self.fun_name}", located=located, told=told)
 
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+    def compile(self, compiler_options: dict[str, Any] | None = None, *,
+                device_assignment: Sequence[Device] | None = None) -> Compiled:
         """The machine code. `compiler_options` are for XLA; ours reads none.
 
+        Args:
+          compiler_options: options by name.
+          device_assignment: the devices of the mesh without devices that the function was lowered for.
+
         Raises:
+          ValueError: the devices are others than those of the arguments, or fewer or more.
           JaxRuntimeError: there is no such option.
           TypeError: an option is not of the type that XLA wants.
         """
         if compiler_options is not None:
             check_compiler_options(dict(compiler_options.items()))  # AttributeError for what is no dict
-        return Compiled(self._program)
+        params = self._program.params
+        said = (*params["in_shardings"], *params["out_shardings"])
+        module_signature.check_devices(said, self._given, device_assignment)
+        return Compiled(self._program, self._given)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
@@ -218,8 +241,8 @@ def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
-    def __init__(self, program: Specialisation):
-        super().__init__(program)
+    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = ()):
+        super().__init__(program, given)
         self._call = program.compiled()
         self._code = machine_code(self._call)
 

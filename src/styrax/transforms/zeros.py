@@ -82,10 +82,11 @@ def _zeros_of_array(aval: Any) -> Any:
         return np.zeros(aval.shape, dtypes.float0) if eager else hooks.lax.full(aval.shape, 0, aval.dtype)
     if aval.dtype.__class__ is not np.dtype and hasattr(aval.dtype, "zeros"):
         return aval.dtype.zeros(aval)
-    if aval.weak_type and not aval.shape and aval.dtype.kind in "iufc":
+    if aval.weak_type and aval.given_sharding is None and aval.dtype.kind in "iufc":
         if state.trace.is_eval:
-            return backends.get().put(np.zeros((), aval.dtype), aval, None)
-        return typed_scalar(0, aval.dtype)
+            return backends.get().put(np.zeros(aval.shape, aval.dtype), aval, None)
+        zero = typed_scalar(0, aval.dtype)
+        return hooks.lax.broadcast(zero, aval.shape) if aval.shape else zero
     return hooks.lax.full(aval.shape, 0, aval.dtype, sharding=aval.given_sharding if aval.shape else None)
 
 

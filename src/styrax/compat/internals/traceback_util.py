@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import FrameType
 
+from ...core.tracing.source import UnfilteredStackTrace, api_boundary, is_ours, register_exclusion
 from ...core.tracing.source import _excluded as _exclude_paths
-from ...core.tracing.source import api_boundary, is_ours, register_exclusion
 
 
 def include_frame(frame: FrameType) -> bool:
@@ -13,4 +13,4 @@ def include_frame(frame: FrameType) -> bool:
     return not is_ours(frame.f_code)
 
 
-__all__ = ["_exclude_paths", "api_boundary", "include_frame", "register_exclusion"]
+__all__ = ["UnfilteredStackTrace", "_exclude_paths", "api_boundary", "include_frame", "register_exclusion"]

@@ -122,7 +122,8 @@ class Elements:
         dims = [d for d in shape if d != 1]
         own, rest = dims[:len(self.long)], dims[len(self.long):]
         most = PARTS if self.count > 1 else ALONE
-        return shape != () and own == self.long and all(isinstance(d, int) for d in rest) and math.prod(rest) <= most  # type: ignore[arg-type]
+        known = shape != () and own == self.long and all(isinstance(d, int) for d in rest)
+        return known and 0 < math.prod(rest) <= most  # type: ignore[arg-type]
 
     def keep(self, value: Value) -> Value:
         """The value under names, computed here."""

@@ -219,6 +219,9 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def addressable_data(self, index: int) -> Array:
         return self.addressable_shards[index].data if self._is_spread() else [self][index]
 
+    def _fully_replicated_shard(self) -> Array:  # as libraries that save arrays ask for it
+        return self.addressable_data(0)
+
     @property
     def global_shape(self) -> tuple[int, ...]:
         return self.shape
@@ -231,6 +234,13 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
                 "computation or deleted by `delete()`, and cannot be used any more."
             )
         return self.buffer
+
+    @property
+    def _npy_value(self) -> np.ndarray | None:  # as libraries ask whether the elements were read
+        return self._numpy
+
+    def _check_if_deleted(self) -> None:  # as libraries that hold arrays for long ask
+        self._live()
 
     def is_deleted(self) -> bool:
         return self.buffer is None

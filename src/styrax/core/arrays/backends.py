@@ -214,11 +214,13 @@ def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: 
 
 
 def stablehlo_text(closed: Any, name: str, symbolic: Any = None, located: bool = False,
-                   platforms: Sequence[str] = ("cpu",)) -> str:
+                   platforms: Sequence[str] = ("cpu",), told: Any = None, names: Sequence[str] = ()) -> str:
     """A program as the text of a StableHLO module, for clients of these platforms; `symbolic` says how sizes are found,
-    `located` whether operations tell where they come from, see `xla.stablehlo`."""
+    `located` whether operations tell where they come from, `told` what it tells of arguments and of results,
+    `names` the arguments' names: see `xla.stablehlo`."""
     libraries = ("lapack",) if tuple(platforms) == ("cpu",) else ()  # JAX's clients for CPUs have it
-    return hooks.stablehlo_text(closed, name, symbolic=symbolic, located=located, libraries=libraries)
+    return hooks.stablehlo_text(closed, name, symbolic=symbolic, located=located, libraries=libraries, told=told,
+                                names=names)
 
 
 def set_default(backend: Backend | None) -> None:

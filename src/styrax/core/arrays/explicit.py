@@ -119,6 +119,18 @@ def permuted(sharding: NamedSharding | None, order: Sequence[int]) -> NamedShard
     return sharding.update(spec=spec.update(partitions=tuple(parts[d] for d in order)))
 
 
+def with_mapped_axis(sharding: Any, position: int, x: Any, dim: int | None) -> Any:
+    """What is asked for of the results of a mapped operation, given what is asked for of one: a dimension more at
+    `position`, spread as dimension `dim` of the type `x` of an operand is. None stays None."""
+    if sharding is None:
+        return None
+    told = None if dim is None else getattr(x, "given_sharding", None)
+    spec = sharding.spec if isinstance(sharding, NamedSharding) else sharding
+    parts = (*spec, *(None,) * (position - len(spec)))
+    spec = spec.update(partitions=(*parts[:position], None if told is None else told.spec[dim], *parts[position:]))
+    return sharding.update(spec=spec) if isinstance(sharding, NamedSharding) else spec
+
+
 class Committed:
     """Code whose results are committed to the mesh that their types tell of."""
 
@@ -155,4 +167,5 @@ def check_explicit(sharding: NamedSharding, where: str = "") -> None:
 
 
 __all__ = ["Committed", "along", "by_default", "check_divides", "check_explicit", "is_replicated", "on_devices",
-           "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text", "tells_sharding"]
+           "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text", "tells_sharding",
+           "with_mapped_axis"]

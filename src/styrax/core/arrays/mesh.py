@@ -6,7 +6,7 @@ import enum
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -95,6 +95,10 @@ class _Grid:
     def are_all_axes_explicit(self) -> bool:
         return bool(self.axis_types) and all(t is AxisType.Explicit for t in self.axis_types)
 
+    @property
+    def are_all_axes_manual(self) -> bool:
+        return bool(self.axis_types) and all(t is AxisType.Manual for t in self.axis_types)
+
     def _text(self) -> str:
         axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
         return f"{axes}, axis_types={self.axis_types}"
@@ -151,6 +155,11 @@ class AbstractMesh(_Grid):
                             self.axis_names if axis_names is None else axis_names,
                             self.axis_types if axis_types is None else axis_types,
                             abstract_device=kwargs.get("abstract_device", self.abstract_device))
+
+    def update_axis_types(self, name_to_type: Mapping[AxisName, AxisType]) -> AbstractMesh:
+        """The mesh with other types of some axes."""
+        return self.update(axis_types=tuple(name_to_type.get(n, t)
+                                            for n, t in zip(self.axis_names, self.axis_types, strict=True)))
 
     def _key(self) -> tuple:
         return self._sizes, self.axis_names, self.axis_types, self.abstract_device

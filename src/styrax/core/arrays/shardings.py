@@ -232,6 +232,12 @@ class NamedSharding(Sharding):
         return host_devices.addressable(self._device_assignment)
 
     @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The axes of the mesh along which all devices have the same."""
+        used = {n for e in self.spec for n in axes_of(e)}
+        return frozenset(self.mesh.axis_names) - used - self.spec.unreduced - self.spec.reduced
+
+    @property
     def num_devices(self) -> int:
         return self.mesh.size
 

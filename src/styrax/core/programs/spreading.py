@@ -108,8 +108,10 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
     else:
         raise at.refuse("it has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its operands")
     sums = _sums(primitive, operands)
+    contracts = traits.bilinear and not traits.elementwise
+    reduced: frozenset[Any] = frozenset() if contracts else _reduced(operands)
     each = found if isinstance(found, list) else [found] * len(outs)
-    told = [_told(at, operands, x, e, sums) for x, e in zip(outs, each, strict=True)]
+    told = [_told(at, operands, x, e, sums, reduced) for x, e in zip(outs, each, strict=True)]
     return told if primitive.multiple_results else told[0]
 
 
@@ -129,6 +131,11 @@ def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
     if found is None:
         return around if around.explicit_axes else None
     if not around.empty and around is not found and around != found:
+        if around.manual_axes and not found.manual_axes and around.shape_tuple == found.shape_tuple:
+            raise NotImplementedError(
+                "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not implemented. As "
+                "a workaround, please pass those inputs as an argument to shard_map. Got inputs "
+                f"{', '.join(x.str_short(True) for x in operands)}")
         raise ValueError(f"For primitive {name}, context mesh {around} should match the aval mesh {found}")
     return found
 
@@ -154,8 +161,23 @@ def _sums(primitive: Any, operands: Sequence[Any]) -> frozenset[Any]:
     return found.pop()
 
 
+def _reduced(operands: Sequence[Any]) -> frozenset[Any]:
+    """The mesh axes along which an operand's values were summed: cotangents of results are to be, too.
+
+    Raises:
+      ShardingTypeError: another operand is spread along them.
+    """
+    specs = [x.given_sharding.spec for x in operands if getattr(x, "given_sharding", None) is not None]
+    found: frozenset[Any] = frozenset().union(*(spec.reduced for spec in specs))
+    if found and any(n in found for spec in specs for e in spec.partitions for n in axes_of(e)):
+        raise ShardingTypeError("Inputs cannot be sharded/varying on the same axes that another input is reduced on. "
+                                "Reshard the input which is reduced to be sharded on the mesh axes it is reduced on. "
+                                f"Got {', '.join(x.str_short(True) for x in operands)}")
+    return found
+
+
 def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSharding | PartitionSpec,
-          sums: frozenset[Any]) -> Any:
+          sums: frozenset[Any], reduced: frozenset[Any]) -> Any:
     """The type of a result with its sharding."""
     if type(out) is not ShapedArray:
         return out
@@ -166,4 +188,4 @@ def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSh
         types = ", ".join(x.str_short(True) for x in operands)
         raise ShardingTypeError(f"{at.name} operation with inputs: {types} produces an illegally sharded result, in "
                                 f"which a mesh axis stands twice: {tuple(found)}")
-    return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=sums)))
+    return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=sums, reduced=reduced)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ..tracing import source
@@ -245,7 +246,7 @@ class Config:
         states[name] = holder
         _add_attribute(name, holder)
 
-    def parse_flags_with_absl(self) -> None:
+    def config_with_absl(self) -> None:
         """Sets flags from ``--jax_name=value`` arguments of the command line and removes these."""
         kept = sys.argv[:1]
         for i, argument in enumerate(sys.argv[1:]):
@@ -263,7 +264,16 @@ class Config:
                 kept.append(argument)
         sys.argv[:] = kept
 
-    config_with_absl = complete_absl_config = parse_flags_with_absl
+    complete_absl_config = config_with_absl
+
+    def parse_flags_with_absl(self) -> None:
+        """`config_with_absl`, after which the flags of others that absl knows can be read: they have their defaults."""
+        self.config_with_absl()
+        with suppress(ImportError):
+            from absl import flags
+
+            if not flags.FLAGS.is_parsed():
+                flags.FLAGS(sys.argv[:1])
 
     @api_boundary
     def __getattr__(self, name: str) -> Any:

@@ -44,7 +44,9 @@ class Watched:
                 message += (". To tell the operation, the de-optimized function was run operation by operation, but "
                             "none of them gave an invalid value: it may come of optimizations of the whole program, "
                             "or stand among the function's arguments or constants.")
-            raise FloatingPointError(message)
+            error = FloatingPointError(message)
+            error.of_a_program = True  # type: ignore[attr-defined]
+            raise error
         return outs
 
     def __getattr__(self, name: str) -> Any:
@@ -60,6 +62,14 @@ def _invalid(outs: Sequence[Any]) -> str | None:
             if config.config.jax_debug_infs and np.isinf(values).any():
                 return "inf"
     return None
+
+
+def run_as_written(error: FloatingPointError, function: Callable[..., Any], args: tuple[Any, ...],
+                   kwargs: dict[str, Any]) -> None:
+    """Calls a Python function, whose program gave an invalid value, as it is written: the error of one of its
+    operations stands in the user's lines. Nothing for errors of other kinds."""
+    if getattr(error, "of_a_program", False):
+        function(*args, **kwargs)
 
 
 def run_in_steps(closed: ClosedJaxpr, args: Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -21,14 +21,27 @@ from ..programs.name_stack import state as scopes
 F = TypeVar("F", bound=Callable[..., Any])
 
 _package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_excluded: list[str] = [_package]
-_ours: dict[CodeType, bool] = {}
+_ours: dict[CodeType, bool] = {}  # what has been found, by the paths below
+
+
+class _Paths(list[str]):
+    """The starts of names of files. What was found by them is forgotten when one comes or goes."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        _ours.clear()
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        _ours.clear()
+
+
+_excluded = _Paths([_package])
 
 
 def register_exclusion(path: str) -> None:
     """Has files whose names start with ``path`` hidden like our own."""
     _excluded.append(path)
-    _ours.clear()
 
 
 def is_ours(code: CodeType) -> bool:
@@ -214,17 +227,57 @@ NOTE = ("--------------------\nFor simplicity, JAX has removed its internal fram
         "exception. Set JAX_TRACEBACK_FILTERING=off to include these.")
 
 
-def filter_traceback(traceback: TracebackType | None) -> TracebackType | None:
-    """``traceback`` without the frames that are ours."""
-    kept = []
-    while traceback is not None:
-        if not is_ours(traceback.tb_frame.f_code):
-            kept.append(traceback)
-        traceback = traceback.tb_next
+UNMODIFIED = """The stack trace below excludes JAX-internal frames.
+The preceding is the original exception that occurred, unmodified.
+
+--------------------"""
+
+
+class UnfilteredStackTrace(Exception):
+    """The cause of an exception whose traceback was filtered, with the whole traceback."""
+
+
+def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+def filter_traceback(whole: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames that are ours."""
     result = None
-    for entry in reversed(kept):
+    for entry in reversed([e for e in _entries(whole) if not is_ours(e.tb_frame.f_code)]):
         result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result
+
+
+def _with_callers(entry: TracebackType) -> TracebackType:
+    """A traceback from the outermost caller on."""
+    frame = entry.tb_frame.f_back
+    while frame is not None:
+        entry = TracebackType(entry, frame, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return entry
+
+
+def _mark_frames(error: BaseException) -> None:
+    """Has our frames marked as such, by which tools leave them out."""
+    for entry in _entries(error.__traceback__):
+        if is_ours(entry.tb_frame.f_code):
+            entry.tb_frame.f_locals["__tracebackhide__"] = True
+
+
+def _keep_whole(error: BaseException) -> None:
+    """Takes our frames out of a traceback, and keeps the whole one as that of the cause."""
+    if not isinstance(error.__cause__, UnfilteredStackTrace) and error.__traceback__ is not None:
+        import traceback
+
+        words = "".join(traceback.format_exception_only(error))
+        whole = UnfilteredStackTrace(f"{words}\n{UNMODIFIED}").with_traceback(_with_callers(error.__traceback__))
+        whole.__cause__, whole.__context__ = error.__cause__, error.__context__
+        whole.__suppress_context__ = error.__suppress_context__
+        error.__cause__, error.__context__ = whole, None
+    error.__traceback__ = filter_traceback(error.__traceback__)
 
 
 class Flag(Protocol):
@@ -265,12 +318,20 @@ def boundary(fun: F) -> F:
 def hide_frames(error: BaseException, note: bool = True) -> None:
     """Takes our frames out of the traceback of ``error`` where filtering is on, and notes that where it does.
 
+    Where the setting is ``tracebackhide``, they are only marked, and where it is ``remove_frames``, the exception's
+    cause has the whole traceback.
+
     To be called where the exception is caught and raised again: the frames above follow. Exceptions during whose
     handling it was raised, and which nobody but us has seen, go as well; of those that are said to be its cause, our
     frames.
     """
     if not filtering():
         return
+    mode = "" if filter_flag is None else filter_flag.value
+    if mode == "tracebackhide":
+        return _mark_frames(error)
+    if mode == "remove_frames":
+        return _keep_whole(error)
     error.__traceback__ = filter_traceback(error.__traceback__)
     seen: BaseException = error
     while seen.__cause__ is not None or seen.__context__ is not None:

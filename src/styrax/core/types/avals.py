@@ -99,12 +99,13 @@ class ShapedArray(AbstractValue):
         sharding: Any = None,
         vma: frozenset = frozenset(),
         memory_space: Any = None,
+        manual_axis_type: ManualAxisType | None = None,
     ):
         self.shape = tuple(shape) if all(type(d) is int for d in shape) else tuple(map(_dim, shape))
         self.dtype: Any = dtype if isinstance(dtype, (np.dtype, dtypes.ExtendedDType)) else np.dtype(dtype)
         self.weak_type = weak_type
         self.given_sharding = None if sharding is None else _of_type(sharding, self.shape)
-        self.vma = vma
+        self.vma = vma if manual_axis_type is None else manual_axis_type.varying
         self.memory_space = memory_space
         self._hash: int | None = None
 
@@ -132,6 +133,8 @@ class ShapedArray(AbstractValue):
         if told is None:
             return ManualAxisType(varying=self.vma)
         return ManualAxisType(varying=self.vma, unreduced=told.spec.unreduced, reduced=told.spec.reduced)
+
+    manual_axis_type = mat
 
     def __len__(self) -> int:
         if not self.shape:
@@ -418,7 +421,8 @@ class ShapeDtypeStruct:
             value = aval_rules[type(value)](value)
         name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
         known = not isinstance(value, np.ndarray) and getattr(value, "committed", True)
-        sharding = getattr(value, name, None) if known else None
+        told = getattr(getattr(value, "aval", None), "given_sharding", None)
+        sharding = getattr(value, name, told) if known else None
         return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
                                 weak_type=getattr(value, "weak_type", False))
 

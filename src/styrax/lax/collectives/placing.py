@@ -10,7 +10,7 @@ from styrax.core import hooks
 from styrax.core.arrays import backends, host_devices, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
-from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type
+from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type, with_mapped_axis
 from styrax.core.arrays.layouts import AutoLayout, Format
 from styrax.core.arrays.moving import moved
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
@@ -18,7 +18,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.spreading import entries
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import Tracer, get_aval
+from styrax.core.tracing.trace import Tracer, get_aval, state
 from styrax.core.trees import tree, tree_paths
 from styrax.core.types.effects import no_effects
 from styrax.core.types.physical import physicals
@@ -99,6 +99,10 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
             device = device.update(spec=device.spec.update(
                 partitions=tuple(None if e is UNCONSTRAINED else e for e in device.spec)))
         if isinstance(device.mesh, mesh.AbstractMesh) and type(array) is Array:
+            if device.mesh.empty:
+                if not state.trace.is_eval:  # a constant of a program
+                    return array
+                raise ValueError("is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
             device = on_devices(device, array._live().device)
         device.check_compatible_aval(aval.shape)
         device.shard_shape(aval.shape)
@@ -266,9 +270,9 @@ def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
     else:
         found = tree_paths.broadcast_prefix(out_shardings, xs, is_leaf=lambda s: s is None)
     for sharding in found:
-        if sharding is None:
+        if sharding is None or isinstance(sharding, NamedSharding) and sharding.mesh.empty:
             raise ValueError("Reshard should only be used with out_shardings which are non-None and have a non-empty "
-                             "mesh. Got sharding None.")
+                             f"mesh. Got sharding {sharding}.")
         if not isinstance(sharding, (NamedSharding, PartitionSpec)):
             raise TypeError("`out_sharding` argument of reshard only supports instances of `NamedSharding` or "
                             f"`PartitionSpec`. Got {sharding} of type: {type(sharding)}")
@@ -319,18 +323,20 @@ def _reshard_transpose(ct: Any, x: Any, *, dst_sharding: NamedSharding) -> list[
     return [ct if told is None or type(ct) is ad.Zero else reshard_p.bind(ct, dst_sharding=told)]
 
 
-def _reshard_batch(args: Sequence[Any], dims: Sequence[int], *, dst_sharding: NamedSharding) -> Any:
+def _reshard_batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int], *,
+                   dst_sharding: NamedSharding) -> Any:
     (x,), (d,) = args, dims
-    told = get_aval(x).given_sharding
-    parts = dst_sharding.spec.partitions
-    parts = (*parts, *(None,) * (get_aval(x).ndim - 1 - len(parts)))
-    spec = dst_sharding.spec.update(partitions=(*parts[:d], None if told is None else told.spec[d], *parts[d:]))
-    return reshard_p.bind(x, dst_sharding=dst_sharding.update(spec=spec)), d
+    aval = get_aval(x)
+    told = with_mapped_axis(dst_sharding, d, aval, d)
+    around = axis_data.explicit_mesh_axis
+    if aval.given_sharding is None and set(axes_of(around)) <= set(dst_sharding.mesh.explicit_axes):
+        told = told.update(spec=told.spec.update(partitions=(*told.spec[:d], around, *told.spec[d + 1:])))
+    return reshard_p.bind(x, dst_sharding=told), d
 
 
 rules.loops[reshard_p] = rules.same_value
 rules.stablehlos[reshard_p] = lambda m, x, **_: x
-rules.batchers[reshard_p] = _reshard_batch
+rules.fancy_batchers[reshard_p] = _reshard_batch
 ad.deflinear2(reshard_p, _reshard_transpose)
 physicals[reshard_p] = lambda _, x, **params: x
 
@@ -354,7 +360,7 @@ sharding_constraint_p = standard_primitive(
     lambda x, **_: x.shape,
     lambda x, **_: x.dtype,
     loops=rules.same_value,
-    hlo=lambda m, x, **_: x,
+    hlo=lambda m, x, *, sharding, **_: m.constrained(x, sharding),
 )
 sharding_constraint_p.declare(movement=True, sharding=sharding_rules.same)
 ad.deflinear2(sharding_constraint_p, lambda ct, x, **params: [sharding_constraint_p.bind(ct, **params)])
@@ -378,8 +384,8 @@ def _constraint_batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[i
         entries = list(sharding.spec) + [None] * max(0, d - len(sharding.spec))
         own = axis_data.spmd_name
         if own is not None and any(n in own for e in entries for n in axes_of(e)):
-            raise ValueError(f"spmd_axis_name {own} of vmap stands in the sharding that is wanted inside it as well: "
-                             f"{sharding.spec}")
+            raise ValueError(f"vmap spmd_axis_name cannot appear in what is wanted inside of it: {own} stands in "
+                             f"{sharding.spec}, of a sharding constraint or of shard_map's in_specs or out_specs")
         entry: Any = UNCONSTRAINED if own is None else own[0] if len(own) == 1 else own
         sharding = sharding.update(spec=sharding.spec.update(partitions=(*entries[:d], entry, *entries[d:])))
     return sharding_constraint_p.bind(x, sharding=sharding, **params), d
@@ -418,7 +424,15 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
             raise TypeError("shardings leaf specifications are expected to be shardings, PartitionSpec instances or "
                             f"None, but got {sharding}")
         if isinstance(sharding, NamedSharding):
+            if sharding.mesh.empty:
+                raise ValueError(f"One of shardings leaf specifications got an empty NamedSharding: {sharding} which "
+                                 "is not allowed.")
             sharding.check_compatible_aval(get_aval(leaf).shape)
+            manual = tuple(n for e in sharding.spec for n in axes_of(e) if n in mesh.state.abstract.manual_axes)
+            if manual:
+                raise ValueError(f"pspec {sharding.spec} contains a manual axes {manual} of mesh which is not allowed. "
+                                 "If you are using a with_sharding_constraint under a shard_map, only use the mesh "
+                                 "axis in PartitionSpec which are not manual.")
             if sharding.mesh.are_all_axes_explicit and mesh.state.abstract.are_all_axes_explicit:
                 _assert_sharding(get_aval(leaf), sharding)
                 out.append(leaf)

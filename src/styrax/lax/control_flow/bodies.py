@@ -105,6 +105,29 @@ def same_type(a: Any, b: Any) -> bool:
 def _difference(a: Any, b: Any) -> str:
     if a.is_high or b.is_high:
         return "so the types do not match"
+    if _axes(a) != _axes(b):
+        others = "" if a.update(vma=frozenset()) == b.update(vma=frozenset()) else f"{_plain_difference(a, b)}, and "
+        return f"{others or 'so '}the manual axis types do not match"
+    return _plain_difference(a, b)
+
+
+def _axes(aval: Any) -> frozenset[AxisName]:
+    """The mesh axes along which a value varies."""
+    return getattr(aval, "vma", frozenset())
+
+
+def _pcast_hint(casts: Sequence[tuple[frozenset[AxisName], str]]) -> str:
+    """What makes types vary along the same axes: which axes to add to what."""
+    items = [f"applying `jax.lax.pcast(..., {tuple(n for n in state.axis_sizes if n in axes)}, to='varying')`{where}"
+             for axes, where in casts if axes]
+    if not items:
+        return ""
+    listed = f" {items[0]}." if len(items) == 1 else f":\n{_listing(items)}"
+    return (f"\n\nThis might be fixed by{listed}\nSee https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma "
+            "for more information.")
+
+
+def _plain_difference(a: Any, b: Any) -> str:
     if getattr(a, "shape", None) != getattr(b, "shape", None):
         if a.dtype != b.dtype:
             return (
@@ -159,9 +182,12 @@ def check_carry(
         if not same_type(a, b)
     ]
     if differences:
+        casts = [(_axes(b) - _axes(a), ", to the initial carry value corresponding to "
+                  + component(naming.leaf_path(in_tree, i)))
+                 for i, (a, b) in enumerate(zip(in_avals, out_avals, strict=True)) if not same_type(a, b)]
         raise TypeError(
             f"{construct} function carry input and carry output must have equal types, but they differ:\n\n"
-            f"{_listing(differences)}\n\nRevise the function so that all output types match the "
+            f"{_listing(differences)}{_pcast_hint(casts)}\n\nRevise the function so that all output types match the "
             "corresponding input types."
         )
 
@@ -183,18 +209,22 @@ def check_branches(
             f"{construct} branch outputs must have the same pytree structure, but they differ:\n\n{who}\n\n"
             f"{detail}\n\nRevise {first} and/or {second} so that they have the same pytree structure."
         )
-    differences = []
+    differences, casts = [], []
     for i, (a, b) in enumerate(zip(*avals, strict=True)):
         if not same_type(a, b):
             path = naming.leaf_path(trees[0], i)
+            at = f" at path {path}" if path else ""
+            casts += [(_axes(b) - _axes(a), f" to the output of {first}{at}"),
+                      (_axes(a) - _axes(b), f" to the output of {second}{at}")]
             differences.append(
-                f"the output of {first}{f' at path {path}' if path else ''} has type {type_text(a)} but the "
+                f"the output of {first}{at} has type {type_text(a)} but the "
                 f"corresponding output of {second} has type {type_text(b)}, {_difference(a, b)}"
             )
     if differences:
         raise TypeError(
             f"{construct} branches must have equal output types but they differ.\n\n{who}\n\n"
-            f"{_listing(differences)}\n\nRevise {first} and/or {second} so that all output types match."
+            f"{_listing(differences)}{_pcast_hint(casts)}\n\nRevise {first} and/or {second} so that all output types "
+            "match."
         )
 
 

@@ -15,7 +15,7 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
 from styrax.core.tracing.source import hide_frames
-from styrax.core.tracing.trace import concrete_or_error, get_aval
+from styrax.core.tracing.trace import concrete_or_error, get_aval, is_concrete
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
 from styrax.core.types.avals import AbstractRef, ShapedArray
@@ -88,7 +88,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
             return branches[0](*operands)
         last = np.int32(len(branches) - 1)
         index = lax.clamp(np.int32(0), lax.convert_element_type(index, np.int32), last)
-        if config.config.jax_disable_jit:
+        if config.config.jax_disable_jit and is_concrete(index):
             return branches[int(concrete_or_error(None, index))](*operands)
         names = [f"branch {i}" if i == 0 else f"branch{i}" for i in range(len(branches))]
         return _bind_branches("switch", index, branches, names, operands)
@@ -142,7 +142,7 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
             aval.dtype, np.complexfloating
         ):
             raise TypeError(f"Pred type must be either boolean or number, got {aval.dtype.name}.")
-        if config.config.jax_disable_jit:
+        if config.config.jax_disable_jit and is_concrete(pred):
             return (true_fun if bool(concrete_or_error(None, pred)) else false_fun)(*operands)
         if aval.dtype != np.bool_:
             pred = lax.ne(pred, np.zeros((), aval.dtype)[()])
@@ -260,7 +260,7 @@ def _cond_linearize(nonzero: Sequence[bool], index: Any, *operands: Any, branche
         parts = []
         for b in branches:
             primal, _, linear, _ = ad.linearize_jaxpr(b, nonzero, nonzero_out)
-            parts.append((primal, linear))
+            parts.append((dead_code.dce_closed(primal, [True] * len(primal.out_avals), True)[0], linear))
         cache[key] = join_residuals(parts, num_results)
     firsts, seconds, passed = cache[key]
     outs = bind_cond(index, firsts, operands)

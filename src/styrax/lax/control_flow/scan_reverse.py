@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from styrax.core.hooks import lax
 from styrax.core.programs import dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from styrax.core.tracing.staging import hoist_tracers, trace_to_jaxpr
+from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import AbstractRef
 from styrax.transforms import ad, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
@@ -297,9 +299,8 @@ def _scan_transpose(
     consts, _, xs = split_list(args, [num_consts, num_carry])
     ct_carry, ct_ys = split_list(cts, [num_carry])
     ys_nz = [type(ct) is not ad.Zero for ct in ct_ys]
-    body, xs_nz, used = _transposed_body(
-        jaxpr, tuple(consts_lin), tuple(xs_lin), tuple(ys_nz), tuple(is_ref), num_carry
-    )
+    strong = tuple(type(ct) is not ad.Zero and not getattr(get_aval(ct), "weak_type", False) for ct in ct_carry)
+    body, xs_nz, used = _transposed_body(jaxpr, tuple(consts_lin), tuple(xs_lin), tuple(ys_nz), tuple(is_ref), strong)
     fixed = [cotangent_reference(c) if r and l else c
              for c, l, r in zip(consts, consts_lin, is_ref) if r or not l]  # fmt: skip
     summed = [l and not r for l, r in zip(consts_lin, is_ref)]
@@ -390,20 +391,24 @@ def _transposed_body(
     xs_lin: tuple[bool, ...],
     ys_nz: tuple[bool, ...],
     is_ref: tuple[bool, ...],
-    num_carry: int,
+    strong: tuple[bool, ...],
 ) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
     """The step of the transposed loop, and which cotangents of scanned inputs it gives.
 
     It takes constants and references; carries the sums of the constants' cotangents and the
-    cotangent of the carry; scans over cotangents of the `y` and over what the step scanned over.
-    Last comes which of these inputs it really has: residuals of results that nobody asks the
-    cotangents of are not read.
+    cotangent of the carry, whose type is not weak where `strong` says so; scans over cotangents of
+    the `y` and over what the step scanned over. Last comes which of these inputs it really has:
+    residuals of results that nobody asks the cotangents of are not read.
     """
-    key = ("scan transpose", consts_lin, xs_lin, ys_nz, num_carry)
+    key = ("scan transpose", consts_lin, xs_lin, ys_nz, strong)
     cache = jaxpr.jaxpr.cache
     if key not in cache:
-        cache[key] = _transpose_body(jaxpr, consts_lin, xs_lin, ys_nz, is_ref, num_carry)
+        cache[key] = _transpose_body(jaxpr, consts_lin, xs_lin, ys_nz, is_ref, strong)
     return cache[key]
+
+
+def _strong(x: Any) -> Any:
+    return lax.convert_element_type(x, x.dtype) if getattr(get_aval(x), "weak_type", False) else x
 
 
 def _transpose_body(
@@ -412,9 +417,9 @@ def _transpose_body(
     xs_lin: tuple[bool, ...],
     ys_nz: tuple[bool, ...],
     is_ref: tuple[bool, ...],
-    num_carry: int,
+    strong: tuple[bool, ...],
 ) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
-    num_consts = len(consts_lin)
+    num_consts, num_carry = len(consts_lin), len(strong)
     const_avals, carry_avals, x_avals = split_list(jaxpr.in_avals, [num_consts, num_carry])
     carry_out, y_avals = split_list(jaxpr.out_avals, [num_carry])
     summed = [lin and not ref for lin, ref in zip(consts_lin, is_ref)]
@@ -426,7 +431,7 @@ def _transpose_body(
         *(a.to_cotangent_aval() if lin else a
           for a, lin, s in zip(const_avals, consts_lin, summed, strict=True) if not s),
         *(cotangent_type(a) for a in select_where(const_avals, summed)),
-        *(cotangent_type(a) for a in carry_out),
+        *(a.strip_weak_type() if s else a for a, s in zip(map(cotangent_type, carry_out), strong)),
         *(cotangent_type(a) for a in select_where(y_avals, ys_nz)),
         *select_where(x_avals, xs_lin, False),
     ]  # fmt: skip
@@ -461,7 +466,8 @@ def _transpose_body(
             for ct, bar in zip(ct_consts, select_where(consts_bar, summed), strict=True)
         ]
         xs_nz[:] = [lin and type(b) is not ad.Zero for b, lin in zip(xs_bar, xs_lin, strict=True)]
-        return [*sums, *map(ad.instantiate_zeros, carry_bar), *select_where(xs_bar, xs_nz)]
+        carried = [_strong(b) if s else b for b, s in zip(map(ad.instantiate_zeros, carry_bar), strong)]
+        return [*sums, *carried, *select_where(xs_bar, xs_nz)]
 
     closed = trace_to_jaxpr(step, in_avals, jaxpr.debug_info)
     first, last = sizes[0], sizes[0] + sizes[1] + sizes[2]

@@ -86,7 +86,7 @@ def _check_gather(operand: Any, indices: Any, dnums: GatherDimensionNumbers, sli
                         f"len(slice_sizes)={len(slice_sizes)}, output_slice_sizes={tuple(dnums.offset_dims)}, "
                         f"collapsed_slice_dims={tuple(collapsed)}, operand_batching_dims={tuple(batched)}.")
     for i, (size, bound) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
-        if not 0 <= size <= bound:
+        if not 0 <= size <= bound and 0 not in indices.shape[:-1]:  # of no windows, none is too large
             raise TypeError(f"Slice size at index {i} in gather op is out of range, must be within [0, {bound} + 1), "
                             f"got {size}.")
     for dims, verb in ((collapsed, "collapse"), (batched, "have operand batching dims")):

@@ -383,8 +383,9 @@ def _update_transpose(ct: Any, x: Any, update: Any, *indices: Any) -> list[Any]:
             ad.Zero(update.aval) if linear_update else None,
             *rest,
         ]
-    shape = update.aval.shape if linear_update else shape_of(update)
-    zeros = full(shape, 0, get_aval(ct).dtype)
+    given = update.aval if linear_update else get_aval(update)
+    shape = given.shape
+    zeros = full(shape, 0, get_aval(ct).dtype, sharding=given.given_sharding)
     ct_x = dynamic_update_slice_p.bind(ct, zeros, *indices) if linear_x else None
     ct_update = dynamic_slice_p.bind(ct, *indices, slice_sizes=shape) if linear_update else None
     return [ct_x, ct_update, *rest]

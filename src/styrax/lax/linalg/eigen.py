@@ -45,6 +45,7 @@ from .matrices import (
     swapped,
     unless,
     working,
+    zeros_for,
 )
 from .qr import BLOCK
 from .triangular import triangular_solve
@@ -275,8 +276,7 @@ def _eig_loops(b: Builder, x: Any, *, compute_left_eigenvectors: bool, compute_r
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     flawed = not_finite(b, x)
-    transposed = by_columns(b, b.value(x.shape, x.dtype, lambda index: b.select(
-        b.ne(flawed.at(index[:-2]), b.const(0, INT32)), b.const(0, x.dtype), x.at(index))))
+    transposed = by_columns(b, zeros_for(b, flawed, x))
     factored, failed, *rest = b.nest([(transposed.shape, x.dtype, transposed), (tuple(batch), INT32), *values,
                                *[((*batch, n, n), x.dtype)] * sum(wanted)], body)
     found, vectors = rest[: len(values)], rest[len(values):]

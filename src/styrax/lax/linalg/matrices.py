@@ -170,13 +170,19 @@ def unless(b: Builder, failed: Any, value: Any) -> Any:
 
 
 def not_finite(b: Builder, value: Any) -> Any:
-    """1 for the matrices of a batch with NaN or infinities, which some routines of LAPACK complain of on the console;
-    0 for others."""
+    """1 for the matrices of a batch with NaN or infinities, which some routines of LAPACK complain of on the console
+    and others do not end on; 0 for others."""
     one, zero = b.const(1, INT32), b.const(0, INT32)
     *batch, rows, columns = value.shape
     (found,) = b.reduce(tuple(batch), [rows, columns], [INT32], "max", (zero,),
                         lambda i, r: (b.select(b.is_finite(value.at([*i, *r])), zero, one),))
     return found
+
+
+def zeros_for(b: Builder, flawed: Any, value: Any) -> Any:
+    """A value with zeros in the matrices of a batch that are flawed."""
+    return b.value(value.shape, value.dtype, lambda index: b.select(
+        b.ne(flawed.at(index[:-2]), b.const(0, INT32)), b.const(0, value.dtype), value.at(index)))
 
 
 def working(b: Builder, value: Any) -> Any:

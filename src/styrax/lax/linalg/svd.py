@@ -35,11 +35,13 @@ from .matrices import (
     in_dtype,
     is_complex,
     matmul,
+    not_finite,
     place_of,
     real_dtype,
     shape_of,
     unless,
     working,
+    zeros_for,
 )
 from .qr import BLOCK
 
@@ -158,11 +160,12 @@ def _svd_loops(b: Builder, x: Any, *, full_matrices: bool, compute_uv: bool, **_
                 info, writes=[factors, s, *uv, work, info, ints, unused, *more])
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
-    transposed = by_columns(b, x)
+    flawed = not_finite(b, x)
+    transposed = by_columns(b, zeros_for(b, flawed, x))
     made = [(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32), *vectors]
     factored, s, failed, *uv = b.nest(made, body)
-    outs = [in_dtype(b, unless(b, failed, s), real_dtype(dtype))]
-    return outs + [in_dtype(b, unless(b, failed, by_columns(b, v)), dtype) for v in uv]
+    s, *uv = (unless(b, flawed, unless(b, failed, v)) for v in (s, *(by_columns(b, v) for v in uv)))
+    return [in_dtype(b, s, real_dtype(dtype)), *(in_dtype(b, v, dtype) for v in uv)]
 
 
 rules.loops[svd_p] = _svd_loops

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from styrax.core.arrays.array import Array
-from styrax.core.arrays.explicit import check_explicit, permuted, resolved
+from styrax.core.arrays.explicit import along, check_explicit, permuted, resolved, with_mapped_axis
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs import rules
 from styrax.core.settings import config
@@ -381,7 +381,7 @@ def _dot_transpose_lhs(
         numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
-        out_sharding=permuted(x.aval.given_sharding, order),
+        out_sharding=permuted(x.aval.given_sharding or along(0, len(order), None), order),
     )
     result = transpose(product, np.argsort(order).tolist())
     if get_aval(result).dtype != x.aval.dtype:
@@ -400,7 +400,7 @@ def _dot_transpose_rhs(ct: Any, x: Any, y: Any, *, dimension_numbers: Any, **par
 ad.defbilinear(dot_general_p, _dot_transpose_lhs, _dot_transpose_rhs)
 
 
-def _dot_batch(args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -> Any:
+def _dot_batch(args: Any, dims: Any, *, dimension_numbers: Any, out_sharding: Any, **params: Any) -> Any:
     lhs, rhs = args
     lhs_dim, rhs_dim = dims
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -420,7 +420,10 @@ def _dot_batch(args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -
         free = [d for d in range(len(shape_of(rhs))) if d not in right and d not in contract[1]]
         lhs_free = len(shape_of(lhs)) - len(left) - len(contract[0])
         out_dim = len(left) + lhs_free + free.index(rhs_dim)
-    return dot_general_p.bind(lhs, rhs, dimension_numbers=(contract, (left, right)), **params), out_dim
+    x, dim = (rhs, rhs_dim) if lhs_dim is None else (lhs, lhs_dim)
+    told = with_mapped_axis(out_sharding, out_dim, get_aval(x), dim)
+    numbers = contract, (left, right)
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=numbers, out_sharding=told, **params), out_dim
 
 
 rules.batchers[dot_general_p] = _dot_batch

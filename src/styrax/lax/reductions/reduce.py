@@ -217,6 +217,7 @@ def _reduction(
         name,
         shape_rule,
         dtype_rule,
+        (lambda x, **_: False) if accepts is BITS else None,
         loops=loops,
         hlo=lambda m, x, *, axes, **_: reduce_hlo(m, x, kind, axes),
     )

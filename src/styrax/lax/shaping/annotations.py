@@ -36,7 +36,7 @@ def _note(m: Any, x: Any, *, xla_metadata_kvs: Any) -> Any:
 rules.stablehlos[xla_metadata_value_p] = _note
 
 shard_alike_p = Primitive("shard_alike", multiple_results=True)
-shard_alike_p.declare(movement=True, sharding=sharding_rules.each)
+shard_alike_p.declare(movement=True, sharding=sharding_rules.alike)
 shard_alike_p.def_abstract_eval(lambda x, y: [x, y])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Sharding
+from styrax.core.arrays.explicit import with_mapped_axis
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
@@ -112,6 +113,8 @@ def _broadcast_transpose(
     kept = [d for i, d in enumerate(broadcast_dimensions) if i not in ones]
     summed = reduce_sum_over(ct, tuple(d for d in range(len(shape)) if d not in kept))
     order = tuple(sorted(kept).index(d) for d in kept)
+    if x.aval.given_sharding is not None:
+        return [lax.reshape(lax.transpose(summed, order), operand_shape, out_sharding=x.aval.given_sharding)]
     return [expand_dims(lax.transpose(summed, order), ones)]
 
 
@@ -127,7 +130,7 @@ def _broadcast_batch(
     x = batching.moveaxis(x, dim, 0)
     new_shape = (shape_of(x)[0], *shape)
     new_dims = (0, *(d + 1 for d in broadcast_dimensions))
-    return broadcast_in_dim(x, new_shape, new_dims), 0
+    return broadcast_in_dim(x, new_shape, new_dims, out_sharding=with_mapped_axis(sharding, 0, get_aval(x), 0)), 0
 
 
 ad.deflinear2(broadcast_in_dim_p, _broadcast_transpose)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import with_mapped_axis
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs import rules
+from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.dims import surely_differ
 from styrax.core.types.physical import physicals
@@ -148,7 +150,8 @@ def _reshape_batch(args: Any, dims: Any, *, new_sizes: tuple, dimensions: Any, s
     x = batching.moveaxis(x, dim, 0)
     if dimensions is not None:
         dimensions = (0, *(d + 1 for d in dimensions))
-    return reshape(x, (shape_of(x)[0], *new_sizes), dimensions), 0
+    told = with_mapped_axis(sharding, 0, get_aval(x), 0)
+    return reshape(x, (shape_of(x)[0], *new_sizes), dimensions, out_sharding=told), 0
 
 
 ad.deflinear2(reshape_p, _reshape_transpose)

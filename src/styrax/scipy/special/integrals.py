@@ -333,7 +333,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
 
     Reference: DLMF §8.19.
     """
-    n, x = _real("expn", n, x)
+    n, x = _real("expn", asarray(n), asarray(x))
     return _expn(convert(n, n.dtype), convert(x, x.dtype))
 
 

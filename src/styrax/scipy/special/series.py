@@ -22,7 +22,7 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .integrals import _c, _pick, _plus, _real, _safe, _times
+from .integrals import _c, _pick, _plus, _real, _safe, _times, _wide
 
 
 def bernoulli(n: int) -> Array:
@@ -170,7 +170,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
     Reference: DLMF §13.2.
     """
-    return _hyp1f1(*_real("hyp1f1", a, b, x))
+    return _wide(_hyp1f1, *_real("hyp1f1", *map(asarray, (a, b, x))))
 
 
 def _taylor(a: Any, b: Any, c: Any, q: Any, h: Any, value: Any, slope: Any) -> tuple[Any, Any]:
@@ -315,7 +315,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
 
     Reference: DLMF §15.2.
     """
-    return _hyp2f1(*_real("hyp2f1", a, b, c, x))
+    return _wide(_hyp2f1, *_real("hyp2f1", *map(asarray, (a, b, c, x))))
 
 
 # -- spherical harmonics -----------------------------------------------------------------------------------
