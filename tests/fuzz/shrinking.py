@@ -104,7 +104,7 @@ def cuts(program: Program) -> Iterator[Program]:
     main = program.main
     for i in reversed(range(len(main.steps))):
         step = main.steps[i]
-        if step.outs == main.outs or not all(t.dtype for t in (program.types[o] for o in step.outs)):
+        if step.outs == main.outs or any(o not in program.types or not program.types[o].dtype for o in step.outs):
             continue
         try:
             with engines.settings(jax, program.x64):

@@ -133,6 +133,13 @@ def test_a_planted_error_is_found(monkeypatch):
     assert (finding.kind, finding.detail) == ("raises TypeError", "planted")
 
 
+def test_programs_are_cut_around_results_that_jax_refused():
+    program = chain()
+    known = {name: t for name, t in program.types.items() if name != "v8"}
+    cuts = list(shrinking.cuts(replace(program, types=known)))
+    assert [set(cut.main.params) - {"v0", "v1"} for cut in cuts] == [{"v10"}, {"v9"}, {"v7"}]
+
+
 def test_a_script_runs_alone():
     done = subprocess.run([sys.executable, "-c", programs.script(chain())], capture_output=True, text=True, check=True)
     assert done.stdout.count("[") == 4
