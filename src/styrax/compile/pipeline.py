@@ -33,7 +33,7 @@ from .loops import (
     unroll_and_jam,
 )
 from .lowering import interchange, lower
-from .program import Program
+from .program import Kernels, Program
 
 
 class Pass(NamedTuple):
@@ -103,13 +103,13 @@ def debugging(word: str) -> bool:
 
 
 def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (), vector_bytes: int = 64,
-                     generic: bool = False, tiles: bool = False) -> Program:
+                     generic: bool = False, kernels: Kernels = Kernels()) -> Program:
     """All passes: a program as loops with a memory plan."""
     words = config.config.debug
     if not words <= WORDS:
         raise ValueError(f"STYRAX_DEBUG has no word {', '.join(map(repr, sorted(words - WORDS)))}; it knows "
                          f"{', '.join(sorted(WORDS))}")
-    program = Program(name, closed, donated, generic, vector_bytes, tiles)
+    program = Program(name, closed, donated, generic, vector_bytes, kernels)
     if "jaxpr" in words:
         print(f"-- jaxpr {name}\n{program}")
     for step in PASSES:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.programs.jaxpr import ClosedJaxpr
 from .ir.loopir import Buffer, Statement, declarations, show_program
@@ -13,6 +14,20 @@ from .ir.values import Operation, show_operations
 if TYPE_CHECKING:
     from .loops.fuse import Unit
     from .lowering.builder import Builder
+
+
+class Panels(NamedTuple):
+    """The sums that a product in vector registers holds (`cpu.microkernels`): at most so many rows, and the columns."""
+
+    rows: int
+    columns: int
+
+
+class Kernels(NamedTuple):
+    """What the host multiplies matrices with, besides BLAS."""
+
+    tiles: bool = False  # matrix units (`cpu.tiles`)
+    panels: Mapping[str, Panels] = MappingProxyType({})  # by kinds of words
 
 
 class Program:
@@ -26,7 +41,7 @@ class Program:
     donated: Sequence[bool]
     generic: bool  # whether sizes are known only when it is called
     vector_bytes: int
-    tiles: bool  # whether the host multiplies tiles of matrices (`cpu.tiles`)
+    kernels: Kernels
     builder: Builder  # the home of its expressions and buffers, from lowering on
     operations: Sequence[Operation] | None
     units: Sequence[Unit] | None
@@ -39,9 +54,9 @@ class Program:
     placement: Placement  # of its buffers
 
     def __init__(self, name: str, closed: ClosedJaxpr, donated: Sequence[bool] = (), generic: bool = False,
-                 vector_bytes: int = 64, tiles: bool = False):
+                 vector_bytes: int = 64, kernels: Kernels = Kernels()):
         self.name, self.closed, self.donated, self.generic = name, closed, donated, generic
-        self.vector_bytes, self.tiles = vector_bytes, tiles
+        self.vector_bytes, self.kernels = vector_bytes, kernels
         self.operations, self.units, self.statements = None, None, []
         self.inputs, self.constants, self.outputs = (), (), ()
         self.work, self.least_work, self.placement = 0.0, None, Placement()

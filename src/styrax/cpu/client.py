@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile.pipeline import Program, compile_to_loops, debugging
+from ..compile.program import Kernels
 from ..core.arrays import backends, host_devices, transfers
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
@@ -22,7 +23,7 @@ from ..core.settings import config, progress
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
-from . import libraries, llvm, runtime, tiles
+from . import libraries, llvm, microkernels, runtime, tiles
 from .dispatch import make_caller
 from .eager import Eager
 from .emit import Function, Module
@@ -132,7 +133,7 @@ class CpuBackend:
         out_avals = closed.out_avals
         with _without_collections():
             program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None,
-                                       tiles.available())
+                                       Kernels(tiles.available(), microkernels.kernels()))
             progress.stage = "LLVM IR"
             module = generate(program, 0 if sizes is None else sizes.inputs)
             ir = module.text()

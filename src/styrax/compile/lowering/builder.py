@@ -12,6 +12,7 @@ from ..costs import WORTH_KEEPING
 from ..ir.expr import UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap, walk
 from ..ir.loopir import Buffer, Copy, Statement, Store
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value
+from ..program import Kernels
 from . import folds
 from .declarations import Declarations
 from .nests import Nest
@@ -32,7 +33,7 @@ class Builder:
     # (slots: a builder is made for each program, however small)
     __slots__ = (
         "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in",
-        "avals_out", "host_calls", "elements", "probing", "tiles",
+        "avals_out", "host_calls", "elements", "probing", "kernels",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
@@ -46,9 +47,10 @@ class Builder:
     inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
     constant: Callable[[np.ndarray], Value]  # a table that the program carries with it (see `lower`)
 
-    def __init__(self, numerics: int = LEVELS["default"], vector_bytes: int = 64, tiles: bool = False) -> None:
+    def __init__(self, numerics: int = LEVELS["default"], vector_bytes: int = 64,
+                 kernels: Kernels = Kernels()) -> None:
         self.vector_bytes = vector_bytes  # the widest vector worth using
-        self.tiles = tiles  # whether there are matrix units
+        self.kernels = kernels  # what the host multiplies matrices with
         self.aliases: dict[Buffer, Buffer] = {}  # the same memory under another dtype
         self.arena = Arena()
         self.scalars = Scalars(self.arena, numerics)

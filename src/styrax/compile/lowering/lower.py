@@ -43,7 +43,7 @@ from .rewrites import LEVELS
 
 def run(program: Program) -> Program:
     """jaxpr → operations: what is computed, element by element."""
-    b = Builder(LEVELS[config.states["styrax_numerics"].value], program.vector_bytes, program.tiles)
+    b = Builder(LEVELS[config.states["styrax_numerics"].value], program.vector_bytes, program.kernels)
     number = 0
 
     def argument(aval: Any, kind: BufferKind, donated: bool = False) -> tuple[Buffer | None, Value]:

@@ -6,14 +6,15 @@ program whose sizes are known only when it runs is either one for large products
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ir.expr import Expr, Index, unwrap
-from ..ir.values import Stored, Value
-from . import tile_products
+from ..ir.values import Shape, Stored, Value
+from . import panel_products, tile_products
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest
@@ -22,6 +23,7 @@ BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.comple
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 PANEL = 512  # rows of a panel
+ROWS = {d: 9 if d == np.float32 else 4 for d in BLAS}  # below, too
 INT32 = np.dtype(np.int32)
 
 Dims = Sequence[int]
@@ -57,20 +59,19 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     sizes = [b.product([v.shape[d] for d in dims]) for v, dims in
              ((lhs, lhs_batch), (lhs, lhs_free), (rhs, rhs_free), (lhs, lhs_contract))]
     count, m, n, k = sizes
-    if b.tiles and (kind := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
-        out = tile_products.product(b, kind, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
-                                    _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), dtype)
-        shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
-        if len(shape) == 2:
-            return b.value(shape, dtype, lambda i: out.at((b.int(0), *i)))
-        return out if len(shape) == 3 and lhs_batch else b.reshaped(out, shape)
+    shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
+    assert isinstance(lhs.dtype, np.dtype) and isinstance(rhs.dtype, np.dtype)
+    kernel = _kernel(b, lhs.dtype, rhs.dtype, dtype, m, n, k)
+    if kernel is not None:
+        return kernel(_cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
+                      _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
     if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
         return None
-    if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, 4) and b.at_least(n, 4)):
+    if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, ROWS[dtype])
+                              and b.at_least(n, 4)):
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
     right = _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract)
-    shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
 
     def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
         out = outs[0]
@@ -83,6 +84,16 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
 
     (result,) = b.nest([(shape, dtype)], body)
     return result
+
+
+def _kernel(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype, m: Index, n: Index,
+            k: Index) -> Callable[[Stored, Stored, Shape], Value] | None:
+    """What multiplies operands of such dtypes and sizes in matrix units or vector registers, if that pays."""
+    if b.kernels.tiles and (found := tile_products.kind(lhs, rhs, out)) and tile_products.pays(m, n, k):
+        return partial(tile_products.product, b, found, out)
+    if (found := panel_products.kind(b, lhs, rhs, out)) and panel_products.pays(m, n, k, lhs in BLAS):
+        return partial(panel_products.product, b, found, out)
+    return None
 
 
 def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims) -> Matrices:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import ml_dtypes
 import numpy as np
 
-from ..ir.expr import Expr
-from ..ir.values import Stored, Value
+from ..ir.values import Shape, Stored, Value
+from . import panels
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest
@@ -22,7 +22,7 @@ EDGE = 32  # rows and columns of a block of sums
 BLOCKS = 16  # blocks of rows that a call computes
 SMALLEST = 16  # rows, columns and terms from which a product pays,
 LARGE = 1 << 17  # and multiplications
-BFLOAT16, FLOAT32, INT32, UINT32 = (np.dtype(d) for d in (ml_dtypes.bfloat16, np.float32, np.int32, np.uint32))
+BFLOAT16, FLOAT32, INT32 = (np.dtype(d) for d in (ml_dtypes.bfloat16, np.float32, np.int32))
 BYTES = {np.dtype(np.int8): "s", np.dtype(np.uint8): "u"}
 
 
@@ -42,80 +42,41 @@ def pays(m: object, n: object, k: object) -> bool:
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 
 
-def product(b: Builder, kind: str, left: Stored, right: Stored, dtype: np.dtype) -> Value:
-    """left[c, i, k] · right[c, j, k] as a value of shape (c, i, j)."""
+def product(b: Builder, kind: str, dtype: np.dtype, left: Stored, right: Stored, shape: Shape) -> Value:
+    """left[c, i, k] · right[c, j, k], whose dimensions (c, i, j) are those of `shape`."""
     (count, m, k), n = left.shape, right.shape[1]
     assert isinstance(count, int) and isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
+    assert isinstance(left.dtype, np.dtype) and isinstance(right.dtype, np.dtype)
     size = left.dtype.itemsize
     step = 64 // size
-    blocks, panels, steps = -(-m // EDGE), -(-n // EDGE), -(-k // step)
+    blocks, columns, steps = -(-m // EDGE), -(-n // EDGE), panels.steps(k, left.dtype)
     if left.strides[2] != 1 or m % EDGE or k % step or not isinstance(left.strides[1], int):
-        left = _padded(b, left, blocks, steps, step)
+        left = panels.blocks(b, left, EDGE, left.dtype)
         row, advance, block = 64, 2048, steps * 2048
     else:
         row, advance = left.strides[1] * size, 64
         block = EDGE * row
-    packed = _packed(b, right, panels, steps, step)
+    packed = panels.panels(b, right, 2, 16, right.dtype)
     sums = FLOAT32 if dtype.kind != "i" and dtype.kind != "u" else INT32
     pieces = -(-blocks // BLOCKS)
 
     def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
-        with nest.loop(count * pieces * panels, parallel=True) as t:
-            panel, rest = b.floormod(t, panels), b.floordiv(t, panels)
+        with nest.loop(count * pieces * columns, parallel=True) as t:
+            panel, rest = b.floormod(t, columns), b.floordiv(t, columns)
             piece, c = b.imul(b.floormod(rest, pieces), BLOCKS), b.floordiv(rest, pieces)
             here = b.min(b.int(BLOCKS), b.isub(b.int(blocks), piece))
             nest.call(f"tiles_{kind}", [
                 (left, b.iadd(b.imul(c, left.strides[0]), b.imul(piece, block // size))),
                 b.int(row), b.int(advance), b.int(block),
-                (packed, b.imul(b.iadd(b.imul(c, panels), panel), steps * 512)),
-                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, blocks), piece), EDGE * EDGE * panels), b.imul(panel, EDGE))),
-                b.int(4 * EDGE * panels), here, b.int(steps)],
+                (packed, b.imul(b.iadd(b.imul(c, columns), panel), steps * 512)),
+                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, blocks), piece), EDGE * EDGE * columns), b.imul(panel, EDGE))),
+                b.int(4 * EDGE * columns), here, b.int(steps)],
                 reads=[left, packed], writes=[outs[0]], work=min(blocks, BLOCKS) * steps * 100)
 
-    (stored,) = b.nest([((count, blocks * EDGE, panels * EDGE), sums)], body)
-    if dtype == sums and (m, n) == (blocks * EDGE, panels * EDGE):
-        return stored
-    return b.value((count, m, n), dtype, lambda i: b.cast(stored.at(i), dtype))
-
-
-def _padded(b: Builder, left: Stored, blocks: int, steps: int, step: int) -> Stored:
-    """The left operand as blocks of 32 rows, step after step."""
-    _, m, k = left.shape
-
-    def at(i: tuple[Expr, ...]) -> Expr:
-        c, block, s, row, element = i
-        return _element(b, left, (c, b.iadd(b.imul(block, EDGE), row), b.iadd(b.imul(s, step), element)),
-                        m % EDGE != 0, k % step != 0)  # type: ignore[operator]
-
-    return b.in_memory(b.value((left.shape[0], blocks, steps, EDGE, step), left.dtype, at))
-
-
-def _packed(b: Builder, right: Stored, panels: int, steps: int, step: int) -> Stored:
-    """The right operand as panels of 32 columns, step after step: two tiles of 16 rows of 16 columns, whose elements
-    are the terms of 4 bytes as one word."""
-    _, n, k = right.shape
-    size = right.dtype.itemsize
-    narrow = np.dtype(f"uint{8 * size}")
-
-    def at(i: tuple[Expr, ...]) -> Expr:
-        c, panel, s, half, row, column = i
-        j = b.iadd(b.iadd(b.imul(panel, EDGE), b.imul(half, 16)), column)
-        first = b.iadd(b.imul(s, step), b.imul(row, 4 // size))
-        word: Expr | None = None
-        for q in range(4 // size):
-            element = _element(b, right, (c, j, b.iadd(first, q)), n % EDGE != 0, k % step != 0)  # type: ignore[operator]
-            bits = b.cast(b.bitcast(element, narrow), UINT32)
-            word = bits if word is None else b.or_(word, b.shl(bits, b.const(8 * size * q, UINT32)))
-        assert word is not None
-        return word
-
-    return b.in_memory(b.value((right.shape[0], panels, steps, 2, 16, 16), UINT32, at))
-
-
-def _element(b: Builder, source: Stored, index: tuple[Expr, Expr, Expr], ragged: bool, short: bool) -> Expr:
-    """An element, or zero behind the last row (where the rows are `ragged`) or term (where these are `short`)."""
-    wanted = [b.lt(index[axis], b.index(source.shape[axis])) for axis, asked in ((1, ragged), (2, short)) if asked]
-    if not wanted:
-        return source.at(index)
-    return b.load_if(b.and_(*wanted) if len(wanted) == 2 else wanted[0], source, index,
-                     b.const(0, source.dtype))
+    (stored,) = b.nest([((count, blocks * EDGE, columns * EDGE), sums)], body)
+    if dtype == sums and (m, n) == (blocks * EDGE, columns * EDGE):
+        return b.reshaped(stored, shape)
+    if len(shape) == 2:
+        return b.value(shape, dtype, lambda i: b.cast(stored.at((b.int(0), *i)), dtype))
+    out = b.value((count, m, n), dtype, lambda i: b.cast(stored.at(i), dtype))
+    return out if tuple(shape) == (count, m, n) else b.reshaped(out, shape)

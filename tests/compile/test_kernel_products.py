@@ -1,4 +1,4 @@
-"""Products of bfloat16 and 8-bit integers against NumPy's in wider types; on matrix units where the host has them."""
+"""Products by kernels of the host, in matrix units or vector registers, against NumPy's in wider types."""
 
 import string
 
@@ -9,11 +9,13 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.cpu import runtime, tiles
+from styrax.cpu import microkernels, runtime, tiles
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 CASES = {
     "whole blocks": ((64, 64), (64, 64), ((1,), (0,)), ((), ())),
+    "one edge short": ((40, 300), (300, 100), ((1,), (0,)), ((), ())),
+    "large": ((430, 410), (410, 400), ((1,), (0,)), ((), ())),
     "ragged": ((61, 70), (70, 45), ((1,), (0,)), ((), ())),
     "many terms": ((100, 1000), (1000, 17), ((1,), (0,)), ((), ())),
     "few terms": ((600, 16), (16, 600), ((1,), (0,)), ((), ())),
@@ -24,16 +26,20 @@ CASES = {
     "two free dimensions": ((5, 40, 50), (50, 60), ((2,), (0,)), ((), ())),
     "two contracted dimensions": ((40, 5, 50), (60, 5, 50), ((1, 2), (1, 2)), ((), ())),
 }
+E4M3, INT4 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.int4)
 DTYPES = [(BF16, BF16, None), (BF16, BF16, np.float32), (np.int8, np.int8, None), (np.int8, np.int8, np.int32),
-          (np.int8, np.uint8, np.int32), (np.uint8, np.int8, np.int32), (np.uint8, np.uint8, np.uint32)]
+          (np.int8, np.uint8, np.int32), (np.uint8, np.int8, np.int32), (np.uint8, np.uint8, np.uint32),
+          (np.int16, np.int16, np.int32), (np.int8, np.int16, np.int16), (INT4, INT4, np.int32),
+          (np.float16, np.float16, None), (np.float16, np.float16, np.float32), (E4M3, E4M3, np.float32),
+          (np.float32, np.float32, None)]
 
 
 def operands(case, left, right, rng):
     for shape, dtype in zip(case[:2], (left, right), strict=True):
-        if dtype == BF16:
-            yield rng.standard_normal(shape).astype(BF16)
+        if jnp.issubdtype(dtype, np.floating):
+            yield rng.standard_normal(shape).astype(dtype)
         else:
-            info = np.iinfo(dtype)
+            info = ml_dtypes.iinfo(dtype)
             yield rng.integers(info.min, info.max + 1, shape).astype(dtype)
 
 
@@ -46,7 +52,7 @@ def expected(x, y, contract, batch):
     used = {left[i] for i in (*contract[0], *batch[0])}
     out = "".join(left[i] for i in batch[0]) + "".join(c for c in left if c not in used)
     out += "".join(c for c in right if c not in used)
-    wide = np.float64 if x.dtype == BF16 else np.int64
+    wide = np.float64 if jnp.issubdtype(x.dtype, np.floating) else np.int64
     return np.einsum(f"{left},{''.join(right)}->{out}", x.astype(wide), y.astype(wide))
 
 
@@ -55,7 +61,7 @@ def compare(got, want, terms):
     if got.dtype.kind in "iu":
         np.testing.assert_array_equal(got, want.astype(got.dtype))  # (wraps around)
     else:
-        rounding = 4e-3 if got.dtype == BF16 else 0.0
+        rounding = {BF16: 4e-3, np.dtype(np.float16): 5e-4}.get(got.dtype, 0.0)
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=rounding, atol=1e-6 * terms)
 
 
@@ -76,11 +82,24 @@ def test_products(name, left, right, out):
         runtime.set_num_threads(before)
 
 
-def test_units_are_used():
+def text(x, y):
+    return jax.jit(jnp.matmul).lower(x, y).compile().as_text()
+
+
+def test_kernels_are_used():
     x = jnp.ones((128, 128), jnp.bfloat16)
-    code = jax.jit(jnp.matmul).lower(x, x).compile()
-    assert ("tiles_bf16" in code.as_text()) == tiles.available()
-    assert "tiles" not in jax.jit(jnp.matmul).lower(x[:8, :8], x[:8, :8]).compile().as_text()  # loops are faster
+    assert ("tiles_bf16" in text(x, x)) == tiles.available()
+    small = text(x[:8, :8], x[:8, :8])  # loops are faster
+    assert "tiles" not in small and "panels" not in small
+    kinds = microkernels.kernels()
+    if not tiles.available():
+        assert ("panels_bf16" in text(x, x)) == ("bf16" in kinds)
+        assert ("panels_i16" in text(x.astype("int8"), x.astype("int8"))) == ("i16" in kinds)
+    assert ("panels_f32" in text(x.astype("float16"), x.astype("float16"))) == ("f32" in kinds)
+    skinny, square = jnp.ones((32, 512)), jnp.ones((512, 128))
+    assert ("panels_f32" in text(skinny, square)) == ("f32" in kinds)
+    assert "blas_sgemm" in text(square.T, square)  # packs while it multiplies
+    assert "blas" not in text(skinny[:8], square)  # few rows are loops
 
 
 def test_values_that_are_no_numbers():

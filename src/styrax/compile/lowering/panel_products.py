@@ -1,0 +1,84 @@
+"""Products of matrices by panels that stay in vector registers: see `cpu.microkernels`.
+
+Both operands are packed, by loops that cast to what the kernel multiplies: half precisions to float32 where it has
+nothing narrower, 8-bit integers to 16 bits. The result is written where it belongs, edges by masks. Threads share
+panels that the shape alone decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from ..ir.values import Shape, Stored, Value
+from . import panels
+from .scalars import SMALL_FLOATS
+
+if TYPE_CHECKING:
+    from .builder import Builder, Nest
+
+BLOCKS = 16  # blocks of rows that a call computes
+SMALLEST = 16  # rows, columns and terms from which a product pays,
+LARGE = 1 << 17  # and multiplications
+SHORT = 9, 64  # edges of products at which BLAS loses time,
+SKINNY = 1 << 20  # of so many multiplications,
+HUGE = 1 << 26  # and multiplications to which packing is little
+WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
+FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
+WIDENED = frozenset(map(np.dtype, (np.int8, np.uint8, np.int16)))
+
+
+def kind(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> str | None:
+    """The kernel for operands and a result of such dtypes, or None."""
+    found = None
+    if lhs in WIDENED and rhs in WIDENED and out.kind in "iu" and out.itemsize <= 4:  # sums wrap around as in `out`
+        found = "i16"
+    elif lhs == rhs == out == FLOAT32:
+        found = "f32"
+    elif lhs == rhs and lhs in SMALL_FLOATS and (out == FLOAT32 or out in SMALL_FLOATS):
+        found = "bf16" if lhs == WORDS["bf16"] and "bf16" in b.kernels.panels else "f32"
+    return found if found in b.kernels.panels else None
+
+
+def pays(m: object, n: object, k: object, blas: bool) -> bool:
+    """Whether a product of known sizes is large enough. BLAS packs while it multiplies, and does better in between:
+    where no edge is short, and the operands are not much less than the multiplications."""
+    if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
+        return False
+    if blas:
+        return SHORT[0] <= min(m, n, k) <= SHORT[1] and m * n * k >= SKINNY or m * n * k >= HUGE
+    return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
+
+
+def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, shape: Shape) -> Value:
+    """left[c, i, k] · right[c, j, k], whose dimensions (c, i, j) are those of `shape`."""
+    (count, m, k), n = left.shape, right.shape[1]
+    assert isinstance(count, int) and isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
+    sizes, word = b.kernels.panels[kind], WORDS[kind]
+    blocks = -(-m // sizes.rows)
+    rows = -(-m // blocks)  # blocks of equal height
+    width = sizes.columns
+    columns, steps = -(-n // width), panels.steps(k, word)
+    a, packed = panels.blocks(b, left, rows, word), panels.panels(b, right, 1, width, word)
+    sums = INT32 if kind == "i16" else FLOAT32
+    pieces = -(-blocks // BLOCKS)
+    together = -(-blocks // pieces)
+    step = 64 // word.itemsize
+
+    def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
+        with nest.loop(count * pieces * columns, parallel=True) as t:
+            panel, rest = b.floormod(t, columns), b.floordiv(t, columns)
+            piece, c = b.imul(b.floormod(rest, pieces), together), b.floordiv(rest, pieces)
+            row, column = b.imul(piece, rows), b.imul(panel, width)
+            nest.call(f"panels_{kind}_{rows}", [
+                (a, b.imul(b.iadd(b.imul(c, blocks), piece), steps * rows * step)),
+                (packed, b.imul(b.iadd(b.imul(c, columns), panel), steps * width * 64 // packed.dtype.itemsize)),
+                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(4 * n),
+                b.min(b.int(together * rows), b.isub(b.int(m), row)), b.min(b.int(width), b.isub(b.int(n), column)),
+                b.int(steps)],
+                reads=[a, packed], writes=[outs[0]], work=together * rows * width * steps)
+
+    (stored,) = b.nest([(shape, sums)], body)
+    return stored if dtype == sums else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))

@@ -1,0 +1,240 @@
+"""Products of panels in vector registers (the microkernels of BLIS), as LLVM IR compiled when a program first asks.
+
+A block of rows × columns of sums stays in registers while packed operands stream past it, `STEPS` steps at a time. What
+generated code calls, for blocks of ROWS rows::
+
+    declare void @panels_KIND_ROWS(ptr a, ptr b, ptr c, i64 c_row, i64 rows, i64 columns, i64 steps) nounwind
+        c = a · b for `rows` rows and at most `Panels.columns` columns. A step is 16 words of 4 bytes of the contracted
+        dimension. a is packed as blocks of ROWS rows: step after step, in each row after row, 16 words. b is packed
+        step after step: 16 rows of a word for each column. c's rows of 4-byte sums lie `c_row` bytes apart.
+
+Kinds: `f32` (a word is one element), `bf16` (two; sums in float32, subnormal numbers count as zero) and `i16` (two;
+sums in int32 that wrap around). Van Zee and van de Geijn, BLIS: A Framework for Rapidly Instantiating BLAS
+Functionality, ACM TOMS 41 (2015).
+"""
+
+from __future__ import annotations
+
+import platform
+
+from ..compile.program import Panels
+from . import llvm
+
+STEPS = 16  # of b: 32 KB of 32 columns, which stay in the second cache with the blocks of a
+UNROLL = 4  # words of a step in the loop's body
+
+_libraries: dict[str, llvm.Library] = {}
+
+
+def kernels() -> dict[str, Panels]:
+    """The kinds that the host has, with the sums that its registers hold."""
+    host = llvm.host()
+    if host.vector_bytes == 64:
+        rows, vectors = 14, 2  # 28 of 32 registers
+    elif platform.machine() in ("aarch64", "arm64"):
+        rows, vectors = 6, 4  # 24 of 32
+    elif host.available >= {"avx2", "fma"}:
+        rows, vectors = 6, 2  # 12 of 16
+    else:
+        return {}
+    shape = Panels(rows, vectors * host.vector_bytes // 4)
+    kinds = ["f32"]
+    if host.vector_bytes == 64 and "avx512bf16" in host.available:
+        kinds.append("bf16")
+    if host.vector_bytes == 64 and "avx512bw" in host.available or host.vector_bytes == 32:
+        kinds.append("i16")
+    return dict.fromkeys(kinds, shape)
+
+
+def source(kind: str, rows: int, columns: int, vector_bytes: int) -> str:
+    """The kernel of a kind for blocks of so many rows."""
+    return _Kernel(kind, rows, columns, vector_bytes // 4).text()
+
+
+class _Kernel:
+    """The text of a kernel, and what its lines have in common."""
+
+    def __init__(self, kind: str, rows: int, columns: int, lanes: int):
+        self.kind, self.rows, self.columns, self.lanes = kind, rows, columns, lanes
+        self.vectors = columns // lanes
+        self.sum = "i32" if kind == "i16" else "float"
+        self.word = "float" if kind == "f32" else "i32"
+        self.sums = [f"%s{r}.{v}" for r in range(rows) for v in range(self.vectors)]
+
+    def text(self) -> str:
+        n, vector = self.lanes, f"<{self.lanes} x {self.sum}>"
+        masked = f"v{n}{'i32' if self.sum == 'i32' else 'f32'}.p0"
+        declared = [f"declare {vector} @llvm.masked.load.{masked}(ptr, i32, <{n} x i1>, {vector})",
+                    f"declare void @llvm.masked.store.{masked}({vector}, ptr, i32, <{n} x i1>)", *self.declared()]
+        ramp = ", ".join(f"i32 {i}" for i in range(n))
+        counts = f"<{n} x i32>"
+        masks = "\n".join(f"  %least{v} = sub i32 %columns32, {v * n}\n"
+                          f"  %some{v} = insertelement {counts} poison, i32 %least{v}, i64 0\n"
+                          f"  %all{v} = shufflevector {counts} %some{v}, {counts} poison, {counts} zeroinitializer\n"
+                          f"  %mask{v} = icmp slt {counts} <{ramp}>, %all{v}" for v in range(self.vectors))
+        zero = "zeroinitializer"
+        opened = "\n".join(f"  {s}.o = phi {vector} [{zero}, %fresh], [{s}.l{self.rows - 1}, %loaded]"
+                           for s in self.sums)
+        outer = "\n".join(f"  {s}.p = phi {vector} [{s}.o, %open], [{s}.{UNROLL}, %step_end]" for s in self.sums)
+        inner = "\n".join(f"  {s}.0 = phi {vector} [{s}.p, %step], [{s}.{UNROLL}, %words]" for s in self.sums)
+        return "\n".join(declared) + f"""
+
+define void @panels_{self.kind}_{self.rows}(ptr %a, ptr %b, ptr %c0, i64 %c_row, i64 %rows, i64 %columns,
+                                    i64 %steps) nounwind {{
+entry:
+  %columns32 = trunc i64 %columns to i32
+{masks}
+  %a_block = mul i64 %steps, {64 * self.rows}
+  %c_block = mul i64 %c_row, {self.rows}
+  br label %slice
+slice:
+  %first = phi i64 [0, %entry], [%after, %slice_end]
+  %left = sub i64 %steps, %first
+  %few = icmp slt i64 %left, {STEPS}
+  %count = select i1 %few, i64 %left, i64 {STEPS}
+  %begun = icmp ne i64 %first, 0
+  %as_at = mul i64 %first, {64 * self.rows}
+  %as = getelementptr i8, ptr %a, i64 %as_at
+  %bs_at = mul i64 %first, {64 * self.columns}
+  %bs = getelementptr i8, ptr %b, i64 %bs_at
+  br label %block
+block:
+  %row = phi i64 [0, %slice], [%row1, %block_end]
+  %ai = phi ptr [%as, %slice], [%ai1, %block_end]
+  %c = phi ptr [%c0, %slice], [%c1, %block_end]
+  %here = sub i64 %rows, %row
+{self.places()}
+  br i1 %begun, label %load0, label %fresh
+fresh:
+  br label %open
+{self.loads(vector, masked)}
+open:
+{opened}
+  br label %step
+step:
+  %k = phi i64 [0, %open], [%k1, %step_end]
+  %x = phi ptr [%ai, %open], [%x1, %step_end]
+  %y = phi ptr [%bs, %open], [%y.{UNROLL}, %step_end]
+{outer}
+  br label %words
+words:
+  %w = phi i64 [0, %step], [%w1, %words]
+  %y.0 = phi ptr [%y, %step], [%y.{UNROLL}, %words]
+{inner}
+  %z = getelementptr i8, ptr %x, i64 %w
+{self.words()}
+  %w1 = add nuw nsw i64 %w, {4 * UNROLL}
+  %inside = icmp ult i64 %w1, 64
+  br i1 %inside, label %words, label %step_end, !llvm.loop !0
+step_end:
+  %x1 = getelementptr i8, ptr %x, i64 {64 * self.rows}
+  %k1 = add nuw nsw i64 %k, 1
+  %more = icmp slt i64 %k1, %count
+  br i1 %more, label %step, label %store0
+{self.stores(vector, masked)}
+block_end:
+  %row1 = add nuw nsw i64 %row, {self.rows}
+  %ai1 = getelementptr i8, ptr %ai, i64 %a_block
+  %c1 = getelementptr i8, ptr %c, i64 %c_block
+  %again = icmp slt i64 %row1, %rows
+  br i1 %again, label %block, label %slice_end
+slice_end:
+  %after = add nuw nsw i64 %first, {STEPS}
+  %rest = icmp slt i64 %after, %steps
+  br i1 %rest, label %slice, label %done
+done:
+  ret void
+}}
+!0 = distinct !{{!0, !1}}
+!1 = !{{!"llvm.loop.unroll.disable"}}
+"""
+
+    def places(self) -> str:
+        """Where the rows of the sums lie."""
+        lines = []
+        for r in range(self.rows):
+            lines.append(f"  %c.{r} = getelementptr i8, ptr {f'%c.{r - 1}' if r else '%c'}, i64 {'%c_row' if r else 0}")
+            lines += [f"  %c.{r}.{v} = getelementptr i8, ptr %c.{r}, i64 {4 * v * self.lanes}"
+                      for v in range(self.vectors)]
+        return "\n".join(lines)
+
+    def loads(self, vector: str, masked: str) -> str:
+        """The sums of the rows that are there, one block a row: behind the last row lies what is not ours."""
+        lines = []
+        for r in range(self.rows):
+            lines += [f"load{r}:"]
+            lines += [f"  %there{r} = icmp slt i64 {r}, %here", f"  br i1 %there{r}, label %get{r}, label %got{r}",
+                      f"get{r}:"]
+            lines += [f"  %s{r}.{v}.g = call {vector} @llvm.masked.load.{masked}(ptr %c.{r}.{v}, i32 4, "
+                      f"<{self.lanes} x i1> %mask{v}, {vector} zeroinitializer)" for v in range(self.vectors)]
+            lines += [f"  br label %got{r}", f"got{r}:"]
+            lines += [f"  %s{r}.{v}.l{self.rows - 1} = phi {vector} [zeroinitializer, %load{r}], [%s{r}.{v}.g, %get{r}]"
+                      for v in range(self.vectors)]
+            lines += [f"  br label %{f'load{r + 1}' if r + 1 < self.rows else 'loaded'}"]
+        return "\n".join([*lines, "loaded:", "  br label %open"])
+
+    def stores(self, vector: str, masked: str) -> str:
+        lines = []
+        for r in range(self.rows):
+            lines += [f"store{r}:", f"  %kept{r} = icmp slt i64 {r}, %here",
+                      f"  br i1 %kept{r}, label %put{r}, label %block_end", f"put{r}:"]
+            lines += [f"  call void @llvm.masked.store.{masked}({vector} %s{r}.{v}.{UNROLL}, ptr %c.{r}.{v}, i32 4, "
+                      f"<{self.lanes} x i1> %mask{v})" for v in range(self.vectors)]
+            lines += [f"  br label %{f'store{r + 1}' if r + 1 < self.rows else 'block_end'}"]
+        return "\n".join(lines)
+
+    def words(self) -> str:
+        """`UNROLL` words of the contracted dimension: outer products of a column of a and a row of b."""
+        words, lines = f"<{self.lanes} x {self.word}>", []
+        for u in range(UNROLL):
+            for v in range(self.vectors):
+                lines += [f"  %y{u}.{v}.at = getelementptr i8, ptr %y.{u}, i64 {4 * v * self.lanes}",
+                          f"  %y{u}.{v} = load {words}, ptr %y{u}.{v}.at, align 64"]
+            lines += [f"  %y.{u + 1} = getelementptr i8, ptr %y.{u}, i64 {4 * self.columns}"]
+            for r in range(self.rows):
+                lines += [f"  %z{u}.{r}.at = getelementptr i8, ptr %z, i64 {64 * r + 4 * u}",
+                          f"  %z{u}.{r}.w = load {self.word}, ptr %z{u}.{r}.at, align 4",
+                          f"  %z{u}.{r}.i = insertelement {words} poison, {self.word} %z{u}.{r}.w, i64 0",
+                          f"  %z{u}.{r} = shufflevector {words} %z{u}.{r}.i, {words} poison, "
+                          f"<{self.lanes} x i32> zeroinitializer"]
+                for v in range(self.vectors):
+                    lines += self.multiply(f"%s{r}.{v}.{u + 1}", f"%s{r}.{v}.{u}", f"%z{u}.{r}", f"%y{u}.{v}")
+        return "\n".join(lines)
+
+    def declared(self) -> list[str]:
+        n = self.lanes
+        return {"f32": [f"declare <{n} x float> @llvm.fma.v{n}f32(<{n} x float>, <{n} x float>, <{n} x float>)"],
+                "bf16": [f"declare <16 x float> {_BF16}(<16 x float>, <32 x bfloat>, <32 x bfloat>)"],
+                "i16": [f"declare <{n} x i32> {_I16[n]}(<{2 * n} x i16>, <{2 * n} x i16>)"] if n in _I16 else []
+                }[self.kind]
+
+    def multiply(self, out: str, total: str, x: str, y: str) -> list[str]:
+        n = self.lanes
+        if self.kind == "f32":
+            vector = f"<{n} x float>"
+            return [f"  {out} = call {vector} @llvm.fma.v{n}f32({vector} {x}, {vector} {y}, {vector} {total})"]
+        pairs = f"<{2 * n} x {'bfloat' if self.kind == 'bf16' else 'i16'}>"
+        lines = [f"  {out}.{name} = bitcast <{n} x i32> {value} to {pairs}" for name, value in (("x", x), ("y", y))]
+        if self.kind == "bf16":
+            operands = f"<16 x float> {total}, {pairs} {out}.x, {pairs} {out}.y"
+            return [*lines, f"  {out} = call <16 x float> {_BF16}({operands})"]
+        return [*lines, f"  {out}.m = call <{n} x i32> {_I16[n]}({pairs} {out}.x, {pairs} {out}.y)",
+                f"  {out} = add <{n} x i32> {total}, {out}.m"]
+
+
+_BF16 = "@llvm.x86.avx512bf16.dpbf16ps.512"
+_I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
+
+
+def _resolve(symbol: str) -> int | None:
+    module, _, rest = symbol.partition("_")
+    kind, _, rows = rest.partition("_")
+    if module != "panels" or kind not in kernels():
+        return None
+    if symbol not in _libraries:
+        text = source(kind, int(rows), kernels()[kind].columns, llvm.host().vector_bytes)
+        _libraries[symbol] = llvm.load(text, symbol)
+    return _libraries[symbol].address(symbol)
+
+
+llvm.add_resolver(_resolve)
