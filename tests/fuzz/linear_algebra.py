@@ -40,7 +40,7 @@ def cholesky_update(d: Draw) -> Call:
     a_type = d.type(a)
     w = d.shaped((a_type.shape[-1],), a_type.dtype)
     first = "{0}[0]" if a_type.rank == 3 else "{0}"
-    return Call(f"absolute(lax.linalg.cholesky_update(jnp.triu(shifted({first})), jnp.tanh({{1}})))", (a, w))
+    return Call(f"absolute(jnp.triu(lax.linalg.cholesky_update(jnp.triu(shifted({first})), jnp.tanh({{1}}))))", (a, w))
 
 
 def symmetric_product(d: Draw) -> Call:
@@ -138,8 +138,8 @@ def threefry(d: Draw) -> Call:
 
 ROWS = [
     replace(
-        of_square("cholesky", "lax.linalg.cholesky(bounded(definite({0})))", single=True),
-        limit="where a factorisation of infinities has NaN depends on the order of its operations",
+        of_square("cholesky", "lax.linalg.cholesky(limited(definite({0})))", single=True),
+        limit="where a factorisation of infinities or NaN has NaN depends on the order of its operations",
     ),
     Row("cholesky_update", cholesky_update),
     of_square("eigh", "(lambda v, w: (w, jnp.abs(v)))(*lax.linalg.eigh(definite({0})))"),

@@ -348,8 +348,8 @@ def mapped_along(x, name):
 
 
 def unsigned(x):
-    """Complex x without negative zeros."""
-    return lax.complex(*(jnp.where(part == 0, 0, part) for part in (lax.real(x), lax.imag(x))))
+    """Complex x without negative zeros, and without parts that vanish beside one."""
+    return lax.complex(*(jnp.where(jnp.abs(part) < 1e-30, 0, part) for part in (lax.real(x), lax.imag(x))))
 
 
 def found(x, values, indices):

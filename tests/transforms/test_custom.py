@@ -406,3 +406,40 @@ def test_batching_rule_below_a_derivative():
                 package.jit(package.vmap(f))(vector, vector))
 
     assert_same(program)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_tangents_that_depend_on_nothing_are_no_part_of_linear_functions(jitted):
+    def results(package):
+        @package.custom_jvp
+        def f(x):
+            return x * 2
+
+        f.defjvp(lambda primals, _: (primals[0] * 2, package.numpy.full_like(primals[0], 5)))
+
+        def all_of(x):
+            _, push = package.linearize(lambda x: package.numpy.sin(f(x)) + x, x)
+            alone = package.linearize(f, x)[1](x)
+            return push(x), alone, package.grad(f)(x), package.jvp(f, (x,), (x,))
+
+        return [float(x) for x in package.tree.leaves((package.jit(all_of) if jitted else all_of)(np.float32(3)))]
+
+    np.testing.assert_allclose(results(styrax), results(jax), rtol=1e-6)
+
+
+def test_what_has_no_derivative_may_follow_on_constants_of_custom_rules():
+    a, t = np.ones((4, 2), np.float32), np.ones(2, np.float32)
+
+    def gradient(package):
+        @package.custom_jvp
+        def constant(x):
+            return package.numpy.asarray(a)
+
+        constant.defjvp(lambda primals, tangents: package.jvp(constant.fun, primals, tangents))
+
+        def loss(x):
+            return (x + package.lax.linalg.householder_product(constant(x), t)).sum()
+
+        return package.grad(loss)(a)
+
+    np.testing.assert_array_equal(gradient(styrax), gradient(jax))

@@ -320,3 +320,30 @@ def test_no_reference_is_returned(name):
         text = re.sub(r"<lambda> at \S+|:\d+ \(.*\)", "", str(error.value).split("\n-----")[0])
         found.append(re.sub(r":\d+:\d+|\(.*\)", "", text))
     assert found[0].split() == found[1].split()
+
+
+WRITES = {
+    "addupdate": lambda package, ref, x: package.ref.addupdate(ref, ..., x),
+    "set": lambda package, ref, x: package.ref.set(ref, ..., x),
+}
+
+
+@pytest.mark.parametrize("first", [-3.0, 1, np.float32(2), np.int8(1), np.complex64(1)])
+@pytest.mark.parametrize("second", [2.0, 2, True, np.float32(3)])
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", WRITES)
+def test_weak_types_that_are_written(first, second, jitted, name):
+    """Numbers added to numbers stay weakly typed; one that is written takes the dtype of its own kind only."""
+    def told(package):
+        def written(x, update):
+            ref = package.new_ref(x)
+            WRITES[name](package, ref, update)
+            return ref[...]
+
+        try:
+            out = (package.jit(written) if jitted else written)(first, second)
+        except ValueError:
+            return ValueError
+        return out.dtype, out.weak_type, complex(out)
+
+    assert told(styrax) == told(jax)

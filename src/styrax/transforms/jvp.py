@@ -136,7 +136,9 @@ class JVPTrace(Trace):
             shown = [_show_zero(t) if symbolic_zeros else instantiate_zeros(t) for t in tangents]
             outs = jvp(*primals, *shown)
         half = len(outs) // 2
-        return [self._rewrap(p, t) for p, t in zip(outs[:half], outs[half:], strict=True)]
+        # on a tape, what does not depend on its tangents is no part of a linear function: it counts as zero
+        return [p if self.tape is not None and not self.tape.is_unknown(t) else self._rewrap(p, t)
+                for p, t in zip(outs[:half], outs[half:], strict=True)]
 
     def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
                                 args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:

@@ -287,18 +287,17 @@ def ref_addupdate(ref: Ref | TransformedRef, idx: Index, x: ArrayLike) -> None:
     """Adds to a reference (or view of one) at an index; see `ref_swap`."""
     base, indexers = _view(ref, idx)
     leaves, structure = tree.tree_flatten(indexers)
-    addupdate_p.bind(base, _to_dtype(base, x), *leaves, tree=structure)
+    addupdate_p.bind(base, x, *leaves, tree=structure)
 
 
 def _to_dtype(ref: Any, value: Any) -> Any:
-    """Weakly typed values take the dtype of the reference where promotion allows it."""
+    """Weakly typed values take the dtype of the reference where that is of their kind."""
     aval = get_aval(value)
     inner = get_aval(ref).inner_aval
     if not isinstance(inner, ShapedArray) or not aval.weak_type or isinstance(inner.dtype, dtypes.ExtendedDType):
         return value
     kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
-    rank = [max(i for i, k in enumerate(kinds) if i == 0 or dtypes.issubdtype(d, k)) for d in (aval.dtype, inner.dtype)]
-    if rank[0] > rank[1]:
+    if not any(dtypes.issubdtype(aval.dtype, k) and dtypes.issubdtype(inner.dtype, k) for k in kinds):
         return value
     if type(value) in (bool, int, float, complex):
         return np.asarray(value, inner.dtype)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import hooks
-from ..core.arrays import backends
+from ..core.arrays.constants import constant
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval, state
 from ..core.types import dtypes
-from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
+from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token
 from ..core.types.typing import PyTree
 
 if TYPE_CHECKING:
@@ -83,9 +83,7 @@ def _zeros_of_array(aval: Any) -> Any:
     if aval.dtype.__class__ is not np.dtype and hasattr(aval.dtype, "zeros"):
         return aval.dtype.zeros(aval)
     if aval.weak_type and aval.given_sharding is None and aval.dtype.kind in "iufc":
-        if state.trace.is_eval:
-            return backends.get().put(np.zeros(aval.shape, aval.dtype), aval, None)
-        zero = typed_scalar(0, aval.dtype)
+        zero = constant(0, aval.update(shape=()))
         return hooks.lax.broadcast(zero, aval.shape) if aval.shape else zero
     return hooks.lax.full(aval.shape, 0, aval.dtype, sharding=aval.given_sharding if aval.shape else None)
 

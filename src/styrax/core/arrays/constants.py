@@ -19,4 +19,4 @@ def constant(value: Any, aval: ShapedArray) -> Any:
         owner = owner_of_constants(state.trace)
         if isinstance(owner, StagingTrace):
             return owner.literal(np.asarray(value, aval.dtype)[()], aval)
-    return backends.get().put(value, aval, None)
+    return backends.get().put(np.asarray(value, aval.dtype), aval, None)
