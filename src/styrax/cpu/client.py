@@ -141,6 +141,7 @@ class CpuBackend:
             print(f"-- llvm {name}\n{ir}")
         if "@blas_" in ir or "@lapack_" in ir:
             libraries.open_ahead()
+        microkernels.compile_ahead(ir)
         level = llvm.BRIEF if program.work < INSTANT else 1
         if debugging("asm"):
             print(f"-- asm {name}\n{llvm.asm(ir)}")

@@ -16,14 +16,18 @@ Functionality, ACM TOMS 41 (2015).
 from __future__ import annotations
 
 import platform
+import re
+import threading
 
 from ..compile.program import Panels
-from . import llvm
+from . import background, llvm
 
 STEPS = 16  # of b: 32 KB of 32 columns, which stay in the second cache with the blocks of a
 UNROLL = 4  # words of a step in the loop's body
 
+_CALLED = re.compile(r"@(panels_\w+)\(")
 _libraries: dict[str, llvm.Library] = {}
+_lock = threading.RLock()
 
 
 def kernels() -> dict[str, Panels]:
@@ -72,10 +76,8 @@ class _Kernel:
                           f"  %some{v} = insertelement {counts} poison, i32 %least{v}, i64 0\n"
                           f"  %all{v} = shufflevector {counts} %some{v}, {counts} poison, {counts} zeroinitializer\n"
                           f"  %mask{v} = icmp slt {counts} <{ramp}>, %all{v}" for v in range(self.vectors))
-        zero = "zeroinitializer"
-        opened = "\n".join(f"  {s}.o = phi {vector} [{zero}, %fresh], [{s}.l{self.rows - 1}, %loaded]"
-                           for s in self.sums)
-        outer = "\n".join(f"  {s}.p = phi {vector} [{s}.o, %open], [{s}.{UNROLL}, %step_end]" for s in self.sums)
+        outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %block], [{s}.{UNROLL}, %step_end]"
+                          for s in self.sums)
         inner = "\n".join(f"  {s}.0 = phi {vector} [{s}.p, %step], [{s}.{UNROLL}, %words]" for s in self.sums)
         return "\n".join(declared) + f"""
 
@@ -84,6 +86,7 @@ define void @panels_{self.kind}_{self.rows}(ptr %a, ptr %b, ptr %c0, i64 %c_row,
 entry:
   %columns32 = trunc i64 %columns to i32
 {masks}
+  %sums = alloca [{self.rows * self.columns} x {self.sum}], align 64
   %a_block = mul i64 %steps, {64 * self.rows}
   %c_block = mul i64 %c_row, {self.rows}
   br label %slice
@@ -102,19 +105,14 @@ block:
   %row = phi i64 [0, %slice], [%row1, %block_end]
   %ai = phi ptr [%as, %slice], [%ai1, %block_end]
   %c = phi ptr [%c0, %slice], [%c1, %block_end]
-  %here = sub i64 %rows, %row
-{self.places()}
-  br i1 %begun, label %load0, label %fresh
-fresh:
-  br label %open
-{self.loads(vector, masked)}
-open:
-{opened}
+  %left_rows = sub i64 %rows, %row
+  %fewer = icmp slt i64 %left_rows, {self.rows}
+  %here = select i1 %fewer, i64 %left_rows, i64 {self.rows}
   br label %step
 step:
-  %k = phi i64 [0, %open], [%k1, %step_end]
-  %x = phi ptr [%ai, %open], [%x1, %step_end]
-  %y = phi ptr [%bs, %open], [%y.{UNROLL}, %step_end]
+  %k = phi i64 [0, %block], [%k1, %step_end]
+  %x = phi ptr [%ai, %block], [%x1, %step_end]
+  %y = phi ptr [%bs, %block], [%y.{UNROLL}, %step_end]
 {outer}
   br label %words
 words:
@@ -130,8 +128,27 @@ step_end:
   %x1 = getelementptr i8, ptr %x, i64 {64 * self.rows}
   %k1 = add nuw nsw i64 %k, 1
   %more = icmp slt i64 %k1, %count
-  br i1 %more, label %step, label %store0
-{self.stores(vector, masked)}
+  br i1 %more, label %step, label %keep
+keep:
+{self.keep(vector)}
+  br label %result
+result:
+  %r = phi i64 [0, %keep], [%r1, %result_end]
+  %t = phi ptr [%sums, %keep], [%t1, %result_end]
+  %d = phi ptr [%c, %keep], [%d1, %result_end]
+  br i1 %begun, label %add, label %put
+add:
+{self.row("add", vector, masked)}
+  br label %result_end
+put:
+{self.row("put", vector, masked)}
+  br label %result_end
+result_end:
+  %r1 = add nuw nsw i64 %r, 1
+  %t1 = getelementptr i8, ptr %t, i64 {4 * self.columns}
+  %d1 = getelementptr i8, ptr %d, i64 %c_row
+  %rows_left = icmp slt i64 %r1, %here
+  br i1 %rows_left, label %result, label %block_end
 block_end:
   %row1 = add nuw nsw i64 %row, {self.rows}
   %ai1 = getelementptr i8, ptr %ai, i64 %a_block
@@ -149,38 +166,28 @@ done:
 !1 = !{{!"llvm.loop.unroll.disable"}}
 """
 
-    def places(self) -> str:
-        """Where the rows of the sums lie."""
+    def keep(self, vector: str) -> str:
+        """Puts the sums of a slice where rows of them can be counted."""
         lines = []
-        for r in range(self.rows):
-            lines.append(f"  %c.{r} = getelementptr i8, ptr {f'%c.{r - 1}' if r else '%c'}, i64 {'%c_row' if r else 0}")
-            lines += [f"  %c.{r}.{v} = getelementptr i8, ptr %c.{r}, i64 {4 * v * self.lanes}"
-                      for v in range(self.vectors)]
+        for i, s in enumerate(self.sums):
+            lines += [f"  {s}.at = getelementptr i8, ptr %sums, i64 {4 * i * self.lanes}",
+                      f"  store {vector} {s}.{UNROLL}, ptr {s}.at, align 64"]
         return "\n".join(lines)
 
-    def loads(self, vector: str, masked: str) -> str:
-        """The sums of the rows that are there, one block a row: behind the last row lies what is not ours."""
+    def row(self, name: str, vector: str, masked: str) -> str:
+        """Writes a row of the sums, or adds it to what the slices before have left."""
         lines = []
-        for r in range(self.rows):
-            lines += [f"load{r}:"]
-            lines += [f"  %there{r} = icmp slt i64 {r}, %here", f"  br i1 %there{r}, label %get{r}, label %got{r}",
-                      f"get{r}:"]
-            lines += [f"  %s{r}.{v}.g = call {vector} @llvm.masked.load.{masked}(ptr %c.{r}.{v}, i32 4, "
-                      f"<{self.lanes} x i1> %mask{v}, {vector} zeroinitializer)" for v in range(self.vectors)]
-            lines += [f"  br label %got{r}", f"got{r}:"]
-            lines += [f"  %s{r}.{v}.l{self.rows - 1} = phi {vector} [zeroinitializer, %load{r}], [%s{r}.{v}.g, %get{r}]"
-                      for v in range(self.vectors)]
-            lines += [f"  br label %{f'load{r + 1}' if r + 1 < self.rows else 'loaded'}"]
-        return "\n".join([*lines, "loaded:", "  br label %open"])
-
-    def stores(self, vector: str, masked: str) -> str:
-        lines = []
-        for r in range(self.rows):
-            lines += [f"store{r}:", f"  %kept{r} = icmp slt i64 {r}, %here",
-                      f"  br i1 %kept{r}, label %put{r}, label %block_end", f"put{r}:"]
-            lines += [f"  call void @llvm.masked.store.{masked}({vector} %s{r}.{v}.{UNROLL}, ptr %c.{r}.{v}, i32 4, "
-                      f"<{self.lanes} x i1> %mask{v})" for v in range(self.vectors)]
-            lines += [f"  br label %{f'store{r + 1}' if r + 1 < self.rows else 'block_end'}"]
+        for v in range(self.vectors):
+            p, mask = f"%{name}{v}", f"<{self.lanes} x i1> %mask{v}"
+            lines += [f"  {p}.t = getelementptr i8, ptr %t, i64 {4 * v * self.lanes}",
+                      f"  {p}.d = getelementptr i8, ptr %d, i64 {4 * v * self.lanes}",
+                      f"  {p}.new = load {vector}, ptr {p}.t, align 64"]
+            if name == "add":
+                lines += [f"  {p}.old = call {vector} @llvm.masked.load.{masked}(ptr {p}.d, i32 4, {mask}, "
+                          f"{vector} zeroinitializer)",
+                          f"  {p}.sum = {'add' if self.sum == 'i32' else 'fadd'} {vector} {p}.old, {p}.new"]
+            value = f"{p}.sum" if name == "add" else f"{p}.new"
+            lines += [f"  call void @llvm.masked.store.{masked}({vector} {value}, ptr {p}.d, i32 4, {mask})"]
         return "\n".join(lines)
 
     def words(self) -> str:
@@ -226,15 +233,23 @@ _BF16 = "@llvm.x86.avx512bf16.dpbf16ps.512"
 _I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
 
 
+def compile_ahead(ir: str) -> None:
+    """Compiles the kernels that a program calls in a thread, while the program itself is compiled."""
+    wanted = {m.group(1) for m in _CALLED.finditer(ir)} - _libraries.keys()
+    if wanted:
+        background.start(lambda: [_resolve(symbol) for symbol in sorted(wanted)], "styrax-kernels")
+
+
 def _resolve(symbol: str) -> int | None:
     module, _, rest = symbol.partition("_")
     kind, _, rows = rest.partition("_")
     if module != "panels" or kind not in kernels():
         return None
-    if symbol not in _libraries:
-        text = source(kind, int(rows), kernels()[kind].columns, llvm.host().vector_bytes)
-        _libraries[symbol] = llvm.load(text, symbol)
-    return _libraries[symbol].address(symbol)
+    with background.Work(), _lock:
+        if symbol not in _libraries:
+            text = source(kind, int(rows), kernels()[kind].columns, llvm.host().vector_bytes)
+            _libraries[symbol] = llvm.load(text, symbol)
+        return _libraries[symbol].address(symbol)
 
 
 llvm.add_resolver(_resolve)
