@@ -31,6 +31,7 @@ def argument(primitive: str) -> Row:
     return Row(primitive, make, "jump")
 
 
+WINDOWS_OF_NAN = "slopes of JAX's extrema over windows go to the padding where a window has a NaN"
 INFINITE_SUMS = "slopes of JAX's cumlogsumexp count what stands before an infinity"
 
 
@@ -74,9 +75,10 @@ def windowed(primitive: str, init: str, function: str, dtypes: Collection[str], 
         padding = [(d.integer(0, 1), d.integer(0, 1)) for _ in sizes] if d.flag() else d.choice(("SAME", "VALID"))
         dilated = f", base_dilation={window(d, t.rank)[0]}, window_dilation={window(d, t.rank)[1]}" if d.flag() else ""
         start = f"np.array({init}, {{0}}.dtype)"
-        return Call(f"lax.reduce_window({{0}}, {start}, {function}, {sizes}, {strides}, {padding!r}{dilated})", (x,))
+        given = "limited({0})" if kind == "kink" and d.type(x).inexact else "{0}"
+        return Call(f"lax.reduce_window({given}, {start}, {function}, {sizes}, {strides}, {padding!r}{dilated})", (x,))
 
-    return Row(primitive, make, kind)
+    return Row(primitive, make, kind, limit=WINDOWS_OF_NAN if kind == "kink" else "")
 
 
 def window_derivative(primitive: str, function: str) -> Row:

@@ -28,6 +28,15 @@ CASES = [
     ((2, 3), (4, 3), (), "VALID", dict()),
     ((1, 2, 4, 3, 5), (2, 2, 2, 2, 3), (1, 2, 1), "SAME_LOWER", dict()),
     ((2, 5, 20, 20), (16, 5, 3, 3), (1, 1), "SAME", dict()),
+    ((2, 5, 9, 7), (20, 5, 3, 2), (2, 3), "SAME", dict()),  # features in vectors, laid out anew
+    ((2, 4, 9), (32, 2, 3), (2,), "SAME", dict(feature_group_count=2)),
+    ((4, 3, 7), (32, 3, 3), (2,), "VALID", dict(batch_group_count=2)),
+    # phases: of unequal length, without taps, with steps of their own, cropped
+    ((2, 4, 5, 3), (3, 3, 3, 5), (1, 1), [(2, 1), (1, 1)], dict(lhs_dilation=(2, 2), dimension_numbers=NHWC)),
+    ((2, 3, 5), (4, 3, 2), (1,), [(3, 4)], dict(lhs_dilation=(5,), rhs_dilation=(2,))),
+    ((2, 3, 5), (4, 3, 4), (3,), [(-1, 2)], dict(lhs_dilation=(2,), rhs_dilation=(4,))),
+    ((1, 2, 3, 2), (3, 2, 2, 3), (2, 1), [(-2, 1), (2, -1)], dict(lhs_dilation=(4, 3))),
+    ((1, 2, 3, 2), (3, 2, 2, 3), (1, 1), [(1, 1), (2, 1)], dict(lhs_dilation=(5, 7))),  # too many
 ]
 
 

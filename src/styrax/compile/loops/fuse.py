@@ -33,6 +33,7 @@ from ..program import Program
 if TYPE_CHECKING:
     from .nest import Nest
 
+LANES = 8  # of results that are worth a vector
 STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
 
@@ -370,7 +371,7 @@ class Fuser:
                 for m in group.members:
                     m.inner, m.phase = True, 0
             is_inner = True
-        if not is_inner and self._outweighs_row(op, group):
+        if not is_inner and (self._outweighs_row(op, group) or self._lies_across(op, group, mapping, needed)):
             return None
         phase = 0 if is_inner else -1
         for _, member, _ in needed:
@@ -419,6 +420,25 @@ class Fuser:
         folded = sum(isinstance(m.op, Reduce) for m in group.members)
         return op.value.cost > 2 * (row + HORIZONTAL * folded)
 
+    def _lies_across(self, op: Point | Reduce, group: Group, mapping: dict[Expr, Expr],
+                     needed: Sequence[tuple[Expr, Member, Expr | None]]) -> bool:
+        """Whether results whose lanes lie side by side would be scattered: a nest of its own transposes them in
+        registers."""
+        if not isinstance(op, Point):
+            return False
+        place = self.b.arena.substitute(op.place, mapping, dict(mapping))
+        exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
+        loads = [n.args[0] for n in walk(exprs) if n.op == "load"]
+        made = [group.finished[root(self.aliases, load.attr[0])][1] for load, member, _ in needed
+                if isinstance(member.op, Reduce)]
+
+        def contiguous(e: Expr, v: Expr) -> bool:
+            step = coefficient(self.b.arena, e, v)
+            return step is not None and step.op == "const" and step.attr == 1
+
+        return any(contiguous(e, v) and not contiguous(place, v) and any(contiguous(n, v) for n in loads)
+                   for v in group.outer if _extent(self.b, v) >= LANES for e in made)
+
     def _moved(self, op: Point | Reduce, mapping: dict[Expr, Expr], memo: dict[Expr, Expr]) -> Point | Reduce:
         """An operation in the group's variables; `memo` has the values that are at hand instead of loads."""
         def sub(e: Expr) -> Expr:
@@ -429,6 +449,11 @@ class Fuser:
         return Reduce([mapping[v] for v in op.outer], [mapping[v] for v in op.ranges], op.targets, op.initial,
                       op.combine, op.name, list(map(sub, op.values)),
                       [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
+
+
+def _extent(b: Builder, v: Expr) -> int:
+    size = b.extents[v]
+    return size if isinstance(size, int) else LANES
 
 
 def region_uses(op: Operation, aliases: Aliases) -> tuple[set, set]:

@@ -292,6 +292,17 @@ class Builder:
             self.write(target, window)
         return out
 
+    def interleaved(self, shape: Shape, dtype: ScalarType, parts: Sequence[tuple[Sequence[int], Sequence[int], Value]]
+                    ) -> Value:
+        """Values that fill a shape together: (first places, steps, value) of each."""
+        (out,) = self.nest([(shape, dtype)], lambda *_: None)
+        assert isinstance(out, Stored)
+        for starts, steps, value in parts:
+            strides = [self.imul(stride, step) for stride, step in zip(out.strides, steps, strict=True)]
+            self.write(Stored(self, out.buffer, value.shape, out.dtype, [unwrap(s) for s in strides],
+                              out.place([self.int(i) for i in starts])), value)
+        return out
+
     def call(self, symbol: str, outs: Sequence[tuple], inputs: Sequence[Value],
              arguments: Callable[[list[Stored], list[Stored]], Sequence[Any]]) -> list[Value]:
         """Calls a native library function once. `arguments(outs, ins)` gives its arguments: a scalar by value,

@@ -257,6 +257,10 @@ class Builder(Scalars, Protocol):
     def update(self, x: Value, window: Value, starts: Sequence[Index]) -> Value:
         """`x` with a window replaced that begins at `starts`."""
 
+    def interleaved(self, shape: tuple[Index, ...], dtype: Any,
+                    parts: Sequence[tuple[Sequence[int], Sequence[int], Value]]) -> Value:
+        """Values that fill a shape together: (first places, steps, value) of each."""
+
     def call(self, symbol: str, outs: Sequence[tuple], inputs: Sequence[Value],
              arguments: Callable[[list[Any], list[Any]], Sequence[Any]]) -> list[Value]:
         """Calls a native library function once."""

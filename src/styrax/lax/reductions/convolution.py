@@ -7,9 +7,7 @@ One primitive covers all of them, their transposes included: strides become hole
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
@@ -35,9 +33,7 @@ from .convolution_layouts import (
     conv_dimension_numbers,
     spatial_sizes,
 )
-
-if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder
+from .convolution_loops import convolution_loops
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
 conv_general_dilated_p.declare(nan=True, sharding=sharding_rules.given("out_sharding", sharding_rules.convolution))
@@ -370,103 +366,7 @@ rules.batchers[conv_general_dilated_p] = _conv_batch
 
 
 # --- lowerings
-def accumulation_dtype(dtype: Any) -> Any:
-    """Half precisions are summed in f32."""
-    return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
-
-
-def _padded(b: Builder, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel: Sequence[Any], outs: Sequence[Any],
-            strides: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int],
-            kernel_dilation: Sequence[int]) -> Any:
-    """The part of the padded and dilated input that the windows touch, in memory: the loops over it need no tests."""
-    shape = list(lhs.shape)
-    for k, d in enumerate(dims):
-        shape[d] = (outs[k] - 1) * strides[k] + (kernel[k] - 1) * kernel_dilation[k] + 1
-    zero = b.const(0, lhs.dtype)
-
-    def at(index: Sequence[Any]) -> Any:
-        inside: Any = None
-        index = list(index)
-        for k, d in enumerate(dims):
-            position = b.sub(index[d], b.index(padding[k][0]))
-            conditions = [b.ge(position, b.index(0))]
-            if dilation[k] > 1:
-                conditions.append(b.eq(b.floormod(position, b.index(dilation[k])), b.index(0)))
-                position = b.floordiv(position, b.index(dilation[k]))
-            conditions.append(b.lt(position, b.index(sizes[k])))
-            index[d] = position
-            for condition in conditions:
-                inside = condition if inside is None else b.and_(inside, condition)
-        return b.load_if(inside, lhs, index, zero)
-
-    return b.materialize(b.value(shape, lhs.dtype, at))
-
-
-def _conv_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
-                rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
-                batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None) -> Any:
-    dn = dimension_numbers
-    out = b.avals_out[0]
-    if 0 in (*lhs.shape, *rhs.shape):
-        return b.value(out.shape, out.dtype, lambda _: b.const(0, out.dtype))
-    boolean = out.dtype == np.bool_
-    total = accumulation_dtype(out.dtype)
-    kernel = spatial_sizes(rhs.shape, dn.rhs_spec)
-    sizes = spatial_sizes(lhs.shape, dn.lhs_spec)
-    group_features = rhs.shape[dn.rhs_spec[1]]
-    out_features = rhs.shape[dn.rhs_spec[0]]
-    group_batch = lhs.shape[dn.lhs_spec[0]] // batch_group_count
-    if any(low > 0 or high > 0 for low, high in padding) or any(d > 1 for d in lhs_dilation):
-        lhs = _padded(b, lhs, dn.lhs_spec[2:], sizes, kernel, spatial_sizes(out.shape, dn.out_spec), window_strides,
-                      padding, lhs_dilation, rhs_dilation)
-        padding = [(0, 0)] * len(sizes)
-
-    rhs_spec = dn.rhs_spec
-    last = len(rhs.shape) - 1
-    if dn.out_spec[1] == last and rhs_spec[0] != last:
-        # the loops run over vectors of output features: let them be contiguous in the kernel, too
-        order = (*rhs_spec[2:], rhs_spec[1], rhs_spec[0])
-        kernel_of, places = rhs, {d: k for k, d in enumerate(order)}
-        rhs = b.materialize(b.value([rhs.shape[d] for d in order], rhs.dtype,
-                                lambda i: kernel_of.at([i[places[d]] for d in range(len(order))])))
-        rhs_spec = (last, last - 1, *range(last - 1))
-    lhs = b.materialize_if_reused(lhs, b.product((*kernel, out_features)))
-    rhs = b.materialize_if_reused(rhs, b.product([out.shape[d] for d in (dn.out_spec[0], *dn.out_spec[2:])]))
-
-    def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
-        *taps, channel = r
-        feature = index[dn.out_spec[1]]
-        rhs_index: list[Any] = [None] * len(rhs.shape)
-        rhs_index[rhs_spec[0]] = feature
-        rhs_index[rhs_spec[1]] = channel
-        batch = index[dn.out_spec[0]]
-        if batch_group_count > 1:
-            group = b.floordiv(feature, b.index(out_features // batch_group_count))
-            batch = b.add(b.mul(group, b.index(group_batch)), batch)
-        if feature_group_count > 1:
-            group = b.floordiv(feature, b.index(out_features // feature_group_count))
-            channel = b.add(b.mul(group, b.index(group_features)), channel)
-        lhs_index: list[Any] = [None] * len(lhs.shape)
-        lhs_index[dn.lhs_spec[0]] = batch
-        lhs_index[dn.lhs_spec[1]] = channel
-        for k, tap in enumerate(taps):
-            rhs_index[rhs_spec[2 + k]] = tap
-            lhs_index[dn.lhs_spec[2 + k]] = b.add(
-                b.mul(index[dn.out_spec[2 + k]], b.index(window_strides[k])),
-                b.sub(b.mul(tap, b.index(rhs_dilation[k])), b.index(padding[k][0])))
-        x, y = lhs.at(lhs_index), rhs.at(rhs_index)
-        if boolean:
-            return (b.and_(x, y),)
-        return (b.mul(b.cast(x, total), b.cast(y, total)),)
-
-    ranges = [*kernel, group_features]
-    (summed,) = b.reduce(out.shape, ranges, [total], "or" if boolean else "add", (b.const(0, total),), body)
-    if total == out.dtype:
-        return summed
-    return b.value(out.shape, out.dtype, lambda index: b.cast(summed.at(index), out.dtype))
-
-
-rules.loops[conv_general_dilated_p] = _conv_loops
+rules.loops[conv_general_dilated_p] = convolution_loops
 
 
 def _hlo_dims(spec: Sequence[int], letters: str) -> str:
