@@ -365,17 +365,36 @@ def cast(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int) -
 
 
 def _float_to_int(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int) -> str:
-    s, element = _typed(source, lanes), element_type(target)
-    signed = is_signed(target)
+    """Truncation with saturation; NaN is 0. LLVM's intrinsic for it goes through vectors lane by lane, so they are
+    clamped here."""
+    s, t, bits, signed = _typed(source, lanes), _typed(target, lanes), bits_of(target), is_signed(target)
     if target in NARROW_INTS:
-        element = f"i{NARROW_INTS[target][0]}"
-    t = vector(element, lanes)
-    name = f"fpto{'s' if signed else 'u'}i.sat"
-    symbol = f"@llvm.{name}.{suffix(element, lanes)}.{suffix(element_type(source), lanes)}"
-    f.declare(f"declare {t} {symbol}({s})")
-    out = f.op(f"call {t} {symbol}({s} {x})")
-    if target in NARROW_INTS:
-        out = f.op(f"{'sext' if signed else 'zext'} {t} {out} to {vector('i8', lanes)}")
+        bits = NARROW_INTS[target][0]
+    least, beyond = -(1 << bits - 1) if signed else 0, 1 << bits - signed
+    if lanes == 1:
+        element = f"i{bits}"
+        symbol = f"@llvm.fpto{'s' if signed else 'u'}i.sat.{element}.{suffix(element_type(source), 1)}"
+        f.declare(f"declare {element} {symbol}({s})")
+        out = f.op(f"call {element} {symbol}({s} {x})")
+        return f.op(f"{'sext' if signed else 'zext'} {element} {out} to {t}") if target in NARROW_INTS else out
+    zero = _constant(0, source, lanes)
+    if bits <= 16:  # both ends are floats
+        ordered = f.op(f"fcmp ord {s} {x}, {zero}")
+        out = f.op(f"select {vector('i1', lanes)} {ordered}, {s} {x}, {s} {zero}")
+        for order, end in (("olt", beyond - 1), ("ogt", least)):
+            limit = _constant(end, source, lanes)
+            inside = f.op(f"fcmp {order} {s} {out}, {limit}")
+            out = f.op(f"select {vector('i1', lanes)} {inside}, {s} {out}, {s} {limit}")
+        i32 = vector("i32", lanes)
+        return f.op(f"trunc {i32} {f.op(f'fptosi {s} {out} to {i32}')} to {t}")
+    below = f.op(f"fcmp olt {s} {x}, {_constant(least, source, lanes)}")
+    above = f.op(f"fcmp oge {s} {x}, {_constant(beyond, source, lanes)}")
+    out = x
+    for outside in (below, above, f.op(f"fcmp uno {s} {x}, {zero}")):
+        out = f.op(f"select {vector('i1', lanes)} {outside}, {s} {zero}, {s} {out}")
+    out = f.op(f"fpto{'s' if signed else 'u'}i {s} {out} to {t}")
+    for outside, end in ((above, beyond - 1), (below, least)):
+        out = f.op(f"select {vector('i1', lanes)} {outside}, {t} {_constant(end, target, lanes)}, {t} {out}")
     return out
 
 
