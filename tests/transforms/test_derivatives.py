@@ -278,3 +278,27 @@ def test_what_is_made_an_array_is_one_after_differentiation(make, value):
         found = [*package.jvp(convert, (value,), (value,)), package.vjp(convert, value)[0],
                  package.jit(convert)(value)]
         assert all(isinstance(x, package.Array) for x in found)
+
+
+WEAK = {
+    "pulled": lambda package, v: package.vjp(package.numpy.log, v)[1](np.float32(2))[0],
+    "product": lambda package, v: v * np.float32(2),
+    "spread": lambda package, v: np.ones(2, np.float32) * v,
+    "constant": lambda package, v: package.numpy.float32(2),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("kind", ["jacrev", "jacfwd", "hessian", "grad"])
+@pytest.mark.parametrize("x", [0.25, np.float32(0.25), np.float16(0.25), np.ones(2, np.float32)])
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_of_derivatives(name, x, kind, jitted):
+    def told(package):
+        f = getattr(package, kind)(lambda v: WEAK[name](package, v))
+        try:
+            out = (package.jit(f) if jitted else f)(x)
+        except TypeError:
+            return TypeError
+        return out.dtype, out.weak_type, np.asarray(out, np.float64).round(3).tolist()
+
+    assert told(styrax) == told(jax)

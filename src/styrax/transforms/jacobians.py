@@ -116,10 +116,10 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
         leaves, in_tree = tree.tree_flatten(rows)
         shapes = [get_aval(y).shape for y in outs]
         by_leaf = []
-        for row in leaves:
+        for row, x in zip(leaves, tree.tree_leaves(chosen), strict=True):
             shape = get_aval(row).shape[1:]
             parts = _split(row, shapes, 0)
-            by_leaf.append([_reshape(p, s + shape) for p, s in zip(parts, shapes, strict=True)])
+            by_leaf.append([_as_weak_as(_reshape(p, s + shape), x) for p, s in zip(parts, shapes, strict=True)])
         found = tree.tree_unflatten(out_tree, [
             tree.tree_unflatten(in_tree, [parts[k] for parts in by_leaf]) for k in range(len(outs))])
         return (found, aux[0]) if has_aux else found
@@ -201,3 +201,11 @@ def _split(x: Any, shapes: Sequence[tuple], axis: int) -> list[Any]:
 
 def _reshape(x: Any, shape: tuple) -> Any:
     return x.reshape(shape) if is_float0(x) else hooks.lax.reshape(x, shape)
+
+
+def _as_weak_as(x: Any, argument: Any) -> Any:
+    """A part of a Jacobian, weakly typed where the argument is."""
+    weak = get_aval(argument).weak_type
+    if is_float0(x) or get_aval(x).weak_type == weak:
+        return x
+    return hooks.lax.convert_element_type_p.bind(x, new_dtype=get_aval(x).dtype, weak_type=weak, sharding=None)
