@@ -280,8 +280,8 @@ def test_what_is_made_an_array_is_one_after_differentiation(make, value):
         assert all(isinstance(x, package.Array) for x in found)
 
 
-WEAK = {
-    "pulled": lambda package, v: package.vjp(package.numpy.log, v)[1](np.float32(2))[0],
+FUNCTIONS_OF_NUMBERS = {
+    "pulled": lambda package, v: (lambda out, pull: pull(2 * package.lax.stop_gradient(out)))(*package.vjp(package.numpy.log, v))[0],
     "product": lambda package, v: v * np.float32(2),
     "spread": lambda package, v: np.ones(2, np.float32) * v,
     "constant": lambda package, v: package.numpy.float32(2),
@@ -291,10 +291,10 @@ WEAK = {
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize("kind", ["jacrev", "jacfwd", "hessian", "grad"])
 @pytest.mark.parametrize("x", [0.25, np.float32(0.25), np.float16(0.25), np.ones(2, np.float32)])
-@pytest.mark.parametrize("name", WEAK)
+@pytest.mark.parametrize("name", FUNCTIONS_OF_NUMBERS)
 def test_weak_types_of_derivatives(name, x, kind, jitted):
     def told(package):
-        f = getattr(package, kind)(lambda v: WEAK[name](package, v))
+        f = getattr(package, kind)(lambda v: FUNCTIONS_OF_NUMBERS[name](package, v))
         try:
             out = (package.jit(f) if jitted else f)(x)
         except TypeError:
