@@ -281,7 +281,7 @@ def test_what_is_made_an_array_is_one_after_differentiation(make, value):
 
 
 FUNCTIONS_OF_NUMBERS = {
-    "pulled": lambda package, v: (lambda out, pull: pull(2 * package.lax.stop_gradient(out)))(*package.vjp(package.numpy.log, v))[0],
+    "pulled": lambda package, v: package.vjp(package.numpy.log, v)[1](2 * package.lax.stop_gradient(v))[0],
     "product": lambda package, v: v * np.float32(2),
     "spread": lambda package, v: np.ones(2, np.float32) * v,
     "constant": lambda package, v: package.numpy.float32(2),
