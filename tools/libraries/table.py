@@ -35,10 +35,10 @@ _ROWS = (
     Library("optimistix", "optimistix", "0.1.0", examples="optimistix_test.py"),
     Library("NumPyro", "numpyro", "0.22.0", ("test/test_*.py",), {
         "test/test_examples.py": "runs scripts that are not in the source distribution",
-    }, every=6, limit=600, needs=("funsor==0.4.8",)),
+    }, every=2, limit=600, needs=("funsor==0.4.8",)),
     Library("Blackjax", "blackjax", "1.7.1", ("tests/**/test_*.py",), {
         "tests/test_benchmarks.py": "asks for a plugin that measures",
-    }, every=12),
+    }, every=6),
     Library("TFP on JAX", "tfp-nightly", "0.26.0.dev20261027", examples="tfp_test.py"),
     Library("OTT", "ott-jax", "0.6.0", examples="ott_test.py"),
     Library("e3nn-jax", "e3nn-jax", "0.21.0", ("tests/_src/**/*_test.py",), every=4),
