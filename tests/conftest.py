@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ os.environ["STYRAX_DEBUG"] = f"{words},verify" if words else "verify"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+MUCH = 3 << 30  # bytes
 _states: dict[int, dict] = {}
 
 
@@ -40,3 +43,20 @@ def old_objects_aside() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def bounded_memory() -> Iterator[None]:
+    """What the oracle has compiled is kept for other modules until it is much."""
+    yield
+    if "jax" in sys.modules and _resident() > MUCH:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+
+
+def _resident() -> int:
+    """Bytes of memory that the process holds now; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

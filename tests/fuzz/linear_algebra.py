@@ -64,7 +64,8 @@ def householder(d: Draw) -> Call:
 def qr(d: Draw) -> Call:
     x = d.value(MATRICES, least=2)
     pivoting = d.type(x).exact and d.type(x).size > 0 and d.flag()
-    return Call(f"absolute(lax.linalg.qr({{0}}, pivoting={pivoting}, full_matrices=False)[1:])", (x,), single=False)
+    code = f"absolute(lax.linalg.qr(moderate({{0}}), pivoting={pivoting}, full_matrices=False)[1:])"
+    return Call(code, (x,), single=False)
 
 
 def custom_linear_solve(d: Draw) -> Call:
@@ -160,7 +161,7 @@ ROWS = [
         "exact",
     ),
     Row("ormqr", ormqr),
-    Row("qr", qr, limit="of empty matrices JAX has no pivots"),
+    Row("qr", qr, limit="of empty matrices JAX has no pivots; which column is longer is open if squares overflow"),
     of_square("schur", "absolute(lax.linalg.schur(definite({0})))"),
     Row(
         "svd",
