@@ -22,6 +22,15 @@ def numpy_centred_gram(x):
     return x.T @ (x - x.mean(axis=0))
 
 
+def halves(shape, rng):
+    return [x.astype(np.float16) for x in floats(shape, shape, rng=rng)]
+
+
+def skinny(shape, rng):
+    rows, terms, columns = shape
+    return floats((rows, terms), (terms, columns), rng=rng)
+
+
 def square(shape, rng):
     return floats(shape, shape, rng=rng)
 
@@ -41,4 +50,13 @@ SMALL_PRODUCTS = Workload(
 PRODUCT_WITH_VECTOR = Workload(
     "matrix times vector", product, lambda shape, rng: floats(shape, shape[1:], rng=rng),
     [(4096, 4096), (100, 100)], between(500, 4000, 2), numpy=np.matmul, torch=lambda x, y: x @ y,
+)  # fmt: skip
+HALF_PRODUCT = Workload(
+    "float16 product", product, halves, [(1024, 1024), (256, 256)],
+    lambda rng: (rng.integers(100, 1000),) * 2, tolerance=1e-2,
+)  # fmt: skip
+SKINNY_PRODUCT = Workload(
+    "product of a few rows", product, skinny, [(16, 1024, 1024), (64, 1024, 768), (4, 1024, 1024)],
+    lambda rng: (rng.integers(4, 64), rng.integers(300, 1500), rng.integers(300, 1500)), numpy=np.matmul,
+    torch=lambda x, y: x @ y,
 )  # fmt: skip

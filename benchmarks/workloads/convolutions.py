@@ -35,6 +35,19 @@ def channels_first_loop(x, w):
     return lax.fori_loop(0, 10, step, x)
 
 
+@jax.jit
+def strided_channels_first(x, w):
+    return lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=NCHW)
+
+
+strided_gradient = jax.jit(jax.grad(lambda x, w: jnp.sum(strided_channels_first(x, w) ** 2), argnums=(0, 1)))
+
+
+@jax.jit
+def wide_transposed(x, w):
+    return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=NHWC)
+
+
 def torch_convolution(x, w):
     import torch
 
@@ -59,6 +72,12 @@ def channels_first(shape, rng):
     return [x, w / channels]
 
 
+def channels_first_images(shape, rng):
+    batch, size, channels, outputs = shape
+    x, w = floats((batch, channels, size, size), (outputs, channels, 3, 3), rng=rng)
+    return [x, w / channels]
+
+
 def draw_images(rng):
     return rng.integers(1, 16), rng.integers(7, 40), rng.integers(1, 48), rng.integers(4, 64)
 
@@ -77,4 +96,15 @@ DEPTHWISE = Workload(
 CHANNELS_FIRST_LOOP = Workload(
     "channels-first convolution in a loop", channels_first_loop, channels_first, [(4, 16, 16)],
     lambda rng: (rng.integers(1, 8), rng.integers(7, 28), rng.integers(3, 24)), tolerance=1e-3,
+)  # fmt: skip
+STRIDED_CHANNELS_FIRST = Workload(
+    "strided convolution, channels first", strided_channels_first, channels_first_images,
+    [(8, 32, 32, 64), (8, 7, 64, 128)], draw_images,
+)  # fmt: skip
+STRIDED_GRADIENT = Workload(
+    "strided convolution gradient, channels first", strided_gradient, channels_first_images,
+    [(8, 32, 32, 64), (4, 14, 64, 64)], draw_images,
+)  # fmt: skip
+WIDE_TRANSPOSED = Workload(
+    "transposed convolution, 64 to 32 channels", wide_transposed, images, [(4, 16, 64, 32)], draw_images,
 )  # fmt: skip

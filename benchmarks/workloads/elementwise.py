@@ -40,6 +40,11 @@ def transposition(x):
 
 
 @jax.jit
+def pixels(x):
+    return jnp.clip(x * 1.2 + 10, 0, 255).astype(jnp.uint8)
+
+
+@jax.jit
 def normals(key):
     return jax.random.normal(jax.random.wrap_key_data(key), (1_000_000,))
 
@@ -102,3 +107,8 @@ TRANSPOSITION = Workload(
     numpy=lambda x: np.ascontiguousarray(x.T),
 )  # fmt: skip
 NORMALS = Workload("a million normals", normals, key_data, [(1_000_000,)])
+PIXELS = Workload(
+    "brightness of pixels", pixels, lambda shape, rng: [rng.uniform(0, 255, shape).astype(np.float32)],
+    [(1000, 1000, 3), (28, 28)],
+    lambda rng: (rng.integers(10, 1000), rng.integers(10, 1000), 3), tolerance=1.0,
+)  # fmt: skip
