@@ -16,13 +16,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ...core.programs import rules
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
 from ...core.programs.primitive import Primitive
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
 from ..costs import HORIZONTAL
-from ..lowering.products import LARGE
+from ..lowering.products import LARGE, loops_do_better
 from .loop_invariants import CACHED
 from .rewriting import Rewriting, is_pure, map_programs
 
@@ -144,7 +146,9 @@ class _Packing(Rewriting):
         work = mine.rows * other.rows * shape[mine.contract[0]]
         if not _columns_are_faster(mine.rows, shape[mine.contract[0]], other.rows):
             return False
-        if other.rows >= 4 and mine.rows >= 4 and work >= LARGE:  # a library's
+        if other.rows >= 4 and mine.rows >= 4 and work >= LARGE and not (
+                mine.source.aval.dtype == np.float32  # type: ignore[union-attr]
+                and loops_do_better(other.rows, mine.rows, shape[mine.contract[0]], False)):  # a library's
             return False
         if mine.source in self.rows or mine.source in self.fixed and other.source in self.rows:
             return False

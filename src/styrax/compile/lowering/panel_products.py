@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 BLOCKS = 16  # blocks of rows that a call computes
 SMALLEST = 16  # rows, columns and terms from which a product pays,
 LARGE = 1 << 17  # and multiplications
-SHORT = 9, 64  # edges of products at which BLAS loses time,
-SKINNY = 1 << 20  # of so many multiplications,
+SHORT = 64  # rows or terms up to which BLAS loses time,
+NARROWEST = 32  # with so many columns
+SKINNY = 1 << 20  # and multiplications,
 HUGE = 1 << 26  # and multiplications to which packing is little
 WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -48,7 +49,7 @@ def pays(m: object, n: object, k: object, blas: bool) -> bool:
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
     if blas:
-        return SHORT[0] <= min(m, n, k) <= SHORT[1] and m * n * k >= SKINNY or m * n * k >= HUGE
+        return (min(m, k) <= SHORT and n >= NARROWEST and m * n * k >= SKINNY) or m * n * k >= HUGE
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.expr import Expr, Index, unwrap
-from ..ir.values import Shape, Stored, Value
+from ..ir.expr import Expr, Index, coefficient, unwrap
+from ..ir.values import Computed, Shape, Stored, Value
 from . import panel_products, tile_products
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.comple
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 PANEL = 512  # rows of a panel
-ROWS = {d: 9 if d == np.float32 else 4 for d in BLAS}  # below, too
+FEW_ROWS, FEW, FEW_TERMS = 8, 16, 24  # edges up to which loops keep up with memory (see `loops_do_better`)
 INT32 = np.dtype(np.int32)
 
 Dims = Sequence[int]
@@ -61,13 +61,15 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     count, m, n, k = sizes
     shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
     assert isinstance(lhs.dtype, np.dtype) and isinstance(rhs.dtype, np.dtype)
+    if dtype == np.float32 == rhs.dtype and loops_do_better(m, n, k, _runs_along(b, rhs, rhs_free)):
+        return None
     kernel = _kernel(b, lhs.dtype, rhs.dtype, dtype, m, n, k)
     if kernel is not None:
         return kernel(_cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
                       _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
     if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
         return None
-    if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, ROWS[dtype])
+    if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, 4)
                               and b.at_least(n, 4)):
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
@@ -84,6 +86,28 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
 
     (result,) = b.nest([(shape, dtype)], body)
     return result
+
+
+def loops_do_better(m: Index, n: Index, k: Index, along_columns: bool) -> bool:
+    """Whether an edge is so short that packing, in BLAS or here, costs more than it gains. Loops want the elements of
+    the right operand's rows side by side (`along_columns`), unless there is little to do for each of them."""
+    if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
+        return False
+    return m <= FEW_ROWS or k <= FEW_TERMS or along_columns and min(m, n) <= FEW
+
+
+def _runs_along(b: Builder, value: Value, dims: Dims) -> bool:
+    """Whether neighbours in the last of some dimensions lie side by side."""
+    if not dims:
+        return False
+    if isinstance(value, Stored):
+        return _is_one(unwrap(value.strides[dims[-1]]))
+    if isinstance(value, Computed):
+        index, e = value.probe()
+        if e.op == "load":
+            step = coefficient(b.arena, e.args[0], index[dims[-1]])
+            return step is not None and step.op == "const" and step.attr == 1
+    return dims[-1] == value.ndim - 1
 
 
 def _kernel(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype, m: Index, n: Index,
