@@ -64,6 +64,10 @@ def transposed(j):
     return lambda x: x.T + 1
 
 
+def records(j):
+    return lambda x, y, z: j.numpy.stack([x, y, z], 1)
+
+
 def large(j):
     return lambda x: j.numpy.sin(x) * x
 
@@ -94,6 +98,7 @@ PROGRAMS = {
     "split-reduction": (total, array(200000)),
     "loop-distribution": (tail_of_rows, array(40, 20)),
     "transposition": (transposed, array(64, 48)),
+    "interleaving": (records, array(100), array(100), array(100)),
     "register-blocking": (product, array(24, 20), array(20, 32)),
     "multi-row-reduction": (product, array(24, 100), array(100)),
     "index-set-splitting": (rolled, array(1000)),

@@ -20,6 +20,7 @@ from .jaxprs.rewriting import programs_of
 from .loops import (
     fuse,
     index_set_splitting,
+    interleaving,
     loop_distribution,
     memory,
     multi_row_reduction,
@@ -83,6 +84,7 @@ PASSES = (
     Pass("nest", nest.run, _unchecked, optional=False),
     Pass("loop-distribution", loop_distribution.run, _unchecked),
     Pass("transposition", transposition.run, _unchecked),
+    Pass("interleaving", interleaving.run, _unchecked),
     Pass("register-blocking", register_blocking.run, _unchecked),
     Pass("multi-row-reduction", multi_row_reduction.run, _unchecked),
     Pass("schedule", schedule.run, _sound_loops, optional=False),

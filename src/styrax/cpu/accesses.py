@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..compile.ir.expr import BOOL, Expr, coefficient
-from ..compile.ir.loopir import Buffer
+from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
+from ..compile.ir.loopir import Buffer, Store
 from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .writer import Lanes, Writer
+
+WIDEST_STEP = 8  # elements from lane to lane up to which all between are loaded
 
 
 class Values(Protocol):
@@ -55,16 +57,16 @@ class Accesses:
         pointer = self.values.pointer(buffer)
         return self.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', lanes)} {index}")
 
-    def _access(self, place: Expr) -> str:
-        """How a place moves with the lanes: "uniform", "row" (contiguous) or "gather"."""
+    def _step(self, place: Expr) -> int | None:
+        """By how many elements a place moves from lane to lane; None where it does so in no fixed steps."""
         if self.values.width(place) == 1:
-            return "uniform"
+            return 0
         lanes = self.values.lanes
         assert lanes is not None
         if place.deps & self.values.vectors != {lanes.var}:
-            return "gather"
+            return None
         step = coefficient(self.arena, place, lanes.var)
-        return "row" if step is not None and step.op == "const" and step.attr == 1 else "gather"
+        return step.attr if step is not None and step.op == "const" else None
 
     def load(self, e: Expr, lanes: int) -> str:
         buffer, part = e.attr
@@ -77,7 +79,8 @@ class Accesses:
             return self._to_register(self.op(f"load {t}, ptr {self._address(buffer, index, part)}"), buffer, part, 1)
         assert self.values.lanes is not None
         mask = self.values.lanes.mask
-        row = self._access(place) == "row"
+        step = self._step(place)
+        row = step == 1
         uniform: tuple[Expr, ...] = ()
         if row and isinstance(buffer.size, int) and buffer.size >= lanes and not self.module.bounds:
             uniform = tuple(c for c in conditions if self.values.width(c) == 1)
@@ -93,6 +96,9 @@ class Accesses:
             if part is not None:
                 return self._load_pairs(buffer, index, t, part, lanes, mask, place)
             loaded = self._load_lanes(self._address(buffer, index, None), t, lanes, mask)
+        elif step is not None and part is None and mask is None and (step == -1 or 2 <= step <= WIDEST_STEP):
+            loaded = (self._reversed(buffer, place, t, lanes) if step < 0 else
+                      self._strided(buffer, place, step, t, lanes))
         else:
             index = self.value(place, lanes)
             loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
@@ -194,6 +200,44 @@ class Accesses:
         return self.op(f"call {v} {symbol}(ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask}, {v} "
                        "zeroinitializer)")
 
+    def _reversed(self, buffer: Buffer, place: Expr, t: str, lanes: int) -> str:
+        """Neighbours, the last one first."""
+        first = self.op(f"add i64 {self.values.first(place)}, {1 - lanes}")
+        loaded = self._load_lanes(self._address(buffer, first, None), t, lanes, None)
+        order = ", ".join(f"i32 {i}" for i in reversed(range(lanes)))
+        v = vector(t, lanes)
+        return self.op(f"shufflevector {v} {loaded}, {v} poison, <{lanes} x i32> <{order}>")
+
+    def _strided(self, buffer: Buffer, place: Expr, step: int, t: str, lanes: int) -> str:
+        """Every so-manyth element (an interleaved access): all from the first to the last are loaded, and those that
+        are not asked for left out. Accesses to other elements of the same records share what is loaded, where records
+        are known to lie inside the buffer as a whole."""
+        member = poly_terms(place).get((), 0) % step
+        low, high = place.bounds
+        if isinstance(buffer.size, int) and low >= member and high - member + step <= buffer.size:
+            base, starts = self.arena.iadd(place, -member), [k * lanes for k in range(step)]
+        else:
+            base, member = place, 0
+            last = (lanes - 1) * (step - 1)
+            starts = [*range(0, last, lanes), last]
+        v, scope = vector(t, lanes), self.writer.scopes[self.writer.at]
+        out, loaded = "", 0
+        for start in starts:
+            places = [member + step * i - start for i in range(lanes)]
+            if loaded == lanes or places[loaded] >= lanes:  # nothing here is asked for
+                continue
+            key = ("records", self.root(buffer), base, start)
+            name = scope.memo.get(key)
+            if name is None:
+                index = self.op(f"add i64 {self.values.first(base)}, {start}")
+                name = self._load_lanes(self._address(buffer, index, None), t, lanes, None)
+                scope.keep(key, name, self.values.buffers(base) | {self.root(buffer)})
+            order = ", ".join(f"i32 {i if i < loaded else lanes + p if p < lanes else 'poison'}"
+                              for i, p in enumerate(places))
+            out = self.op(f"shufflevector {v} {out or 'poison'}, {v} {name}, <{lanes} x i32> <{order}>")
+            loaded = sum(p < lanes for p in places)
+        return out
+
     def _load_pairs(self, buffer: Buffer, index: str, t: str, part: int, lanes: int, mask: str | None,
                     place: Expr) -> str:
         """Complex numbers side by side: both parts are loaded at once, then taken apart."""
@@ -237,7 +281,7 @@ class Accesses:
     def _store_pair(self, buffer: Buffer, place: Expr, value: Expr) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
         re, im = value.args
-        if lanes > 1 and self._access(place) == "row" and self.values.lanes is not None:
+        if lanes > 1 and self._step(place) == 1 and self.values.lanes is not None:
             t = element_type(re.dtype)
             v = vector(t, lanes)
             order = ", ".join(f"i32 {i // 2 + lanes * (i % 2)}" for i in range(2 * lanes))
@@ -254,19 +298,14 @@ class Accesses:
     def _store_part(self, buffer: Buffer, place: Expr, value: Expr, part: int | None, name: str | None = None) -> None:
         t = element_type(value.dtype) if part is not None else memory_type(buffer.dtype)
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
-        name = name or self.value(value, lanes)
-        if buffer.dtype == BOOL:
-            name = self.op(f"zext {vector('i1', lanes)} {name} to {vector('i8', lanes)}")
-        elif buffer.dtype in NARROW_INTS:  # as ml_dtypes does, so that equal arrays are equal bytes
-            low = splat(str(2 ** NARROW_INTS[buffer.dtype][0] - 1), "i8", lanes)
-            name = self.op(f"and {vector('i8', lanes)} {name}, {low}")
+        name = self._to_memory(name or self.value(value, lanes), buffer, lanes)
         if lanes == 1:
             address = self._address(buffer, self._checked(buffer, self.value(place)), part)
             self.line(f"store {t} {name}, ptr {address}")
             return
         assert self.values.lanes is not None
         mask = self._checked_lanes(buffer, place, lanes, self.values.lanes.mask)
-        if part is None and self._access(place) == "row":
+        if part is None and self._step(place) == 1:
             self._store_lanes(name, self._address(buffer, self.values.first(place), None), t, lanes, mask)
             return
         addresses = self._address(buffer, self.value(place, lanes), part, lanes)
@@ -276,6 +315,42 @@ class Accesses:
         mask = mask or splat("true", "i1", lanes)
         self.line(f"call void {symbol}({v} {name}, <{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> "
                   f"{mask})")
+
+    def _to_memory(self, name: str, buffer: Buffer, lanes: int) -> str:
+        if buffer.dtype == BOOL:
+            return self.op(f"zext {vector('i1', lanes)} {name} to {vector('i8', lanes)}")
+        if buffer.dtype in NARROW_INTS:  # as ml_dtypes does, so that equal arrays are equal bytes
+            low = splat(str(2 ** NARROW_INTS[buffer.dtype][0] - 1), "i8", lanes)
+            return self.op(f"and {vector('i8', lanes)} {name}, {low}")
+        return name
+
+    def store_records(self, stores: Sequence[Store]) -> bool:
+        """Stores all members of records, one a lane, interleaved; False if the stores are no such."""
+        first, count = stores[0], len(stores)
+        buffer = first.buffer
+        if self.values.lanes is None or not 2 <= count <= WIDEST_STEP or is_complex(buffer.dtype) or self.module.bounds:
+            return False
+        if self._step(first.offset) != count or any(
+                s.buffer is not buffer or s.offset is not self.arena.iadd(first.offset, k)
+                for k, s in enumerate(stores)):
+            return False
+        lanes, mask, t = self.values.lanes.width, self.values.lanes.mask, memory_type(buffer.dtype)
+        members = [self._to_memory(self.value(s.value, lanes), buffer, lanes) for s in stores]
+        v, index = vector(t, lanes), self.values.first(first.offset)
+        for start in range(0, count * lanes, lanes):
+            places = [divmod(p, count) for p in range(start, start + lanes)]  # (record, member)
+            out = "poison"
+            for k, name in enumerate(members):
+                order = ", ".join(f"i32 {i if m < k else lanes + record if m == k else 'poison'}"
+                                  for i, (record, m) in enumerate(places))
+                out = self.op(f"shufflevector {v} {out}, {v} {name}, <{lanes} x i32> <{order}>")
+            order = ", ".join(f"i32 {record}" for record, _ in places)
+            held = mask and self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, "
+                                    f"<{lanes} x i32> <{order}>")
+            here = self.op(f"add i64 {index}, {start}")
+            self._store_lanes(out, self._address(buffer, here, None), t, lanes, held)
+        self.forget(buffer)
+        return True
 
     def _store_lanes(self, name: str, address: str, t: str, lanes: int, mask: str | None) -> None:
         v = vector(t, lanes)

@@ -234,7 +234,7 @@ def planned(nest: Nest, vector_bytes: int) -> Nest:
     vector = _vector(nest)
     elements = nest.count(nest.outer) * nest.count(nest.inner) * nest.work()
     return nest.replace(
-        vector=vector, width=1 if vector is None else _width(nest, vector, vector_bytes), elements=elements,
+        vector=vector, width=1 if vector is None else vector_width(nest, vector, vector_bytes), elements=elements,
         outer=nest.ordered(nest.outer, vector), inner=nest.ordered(nest.inner, vector))
 
 
@@ -320,7 +320,7 @@ def _vector(nest: Nest) -> Expr | None:
     return None if isinstance(extent, int) and extent < 2 else best
 
 
-def _width(nest: Nest, vector: Expr, vector_bytes: int) -> int:
+def vector_width(nest: Nest, vector: Expr, vector_bytes: int) -> int:
     """The lanes of a vector: as many as a register has, or fewer where the loop is short. A mask would cost more:
     the processor does not hand what was stored under a mask straight to the loads that follow."""
     size = 4

@@ -47,7 +47,9 @@ def run(program: Program) -> Program:
     def jammed(s: Statement) -> list[Statement]:
         if not isinstance(s, Loop) or s.kind is not LoopKind.JAM:
             return [s]
-        body = Jam(program.builder.arena, s.var, s.width).body(s.body)
+        body = Jam(program.builder.arena, s.var, s.width, s.extent == s.width).body(s.body)
+        if s.extent == s.width:
+            return [x.replace(work=s.work) if isinstance(x, Loop) else x for x in body]
         even = isinstance(s.extent, int) and s.extent % s.width == 0
         return [s.replace(kind=LoopKind.JAMMED, body=body, rest=[] if even else s.body)]
 
@@ -59,21 +61,22 @@ class Row:
 
     __slots__ = ("accumulators", "mapping", "memo", "number")
 
-    def __init__(self, arena: Arena, var: Expr, number: int):
+    def __init__(self, arena: Arena, var: Expr, number: int, first: Expr):
         self.number = number
-        self.mapping = {var: arena.iadd(var, number)}
+        self.mapping = {var: arena.iadd(first, number)}
         self.memo: dict[Expr, Expr] = {}
         self.accumulators: dict[Accumulator, Accumulator] = {}
 
 
 class Jam:
-    """Puts `count` iterations of the loop over `var` into one."""
+    """Puts `count` iterations of the loop over `var` into one; with `whole`, they are all that there are."""
 
-    __slots__ = ("arena", "count", "lane", "rows", "transposed", "var")
+    __slots__ = ("arena", "count", "first", "lane", "rows", "transposed", "var")
 
-    def __init__(self, arena: Arena, var: Expr, count: int):
+    def __init__(self, arena: Arena, var: Expr, count: int, whole: bool):
         self.arena, self.var, self.count = arena, var, count
-        self.rows = [Row(arena, var, r) for r in range(count)]
+        self.first = arena.int(0) if whole else var
+        self.rows = [Row(arena, var, r, self.first) for r in range(count)]
         self.lane: Expr | None = None  # the variable of the vector loop around, where its lanes are as many as the rows
         self.transposed: dict[Expr, Expr | None] = {}
 
@@ -129,5 +132,5 @@ class Jam:
         down, along = coefficient(self.arena, place, self.var), coefficient(self.arena, place, self.lane)
         if down is None or down.attr != 1 or along is None or along.op == "const" and along.attr in (0, 1):
             return None
-        return place
+        return self.arena.substitute(place, {self.var: self.first}, {})
 

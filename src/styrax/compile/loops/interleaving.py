@@ -1,0 +1,48 @@
+"""Interleaving: records of a few members each are written whole.
+
+Where a loop of a nest runs over records and another over their members, the records become the lanes; the members are
+computed side by side, all of them (`unroll_and_jam`), and their vectors are interleaved in registers. Lanes alone would
+scatter what they store, and members are too few to be lanes. Before, and after:
+
+    nest[i0, i1; ] i1 vector(16):
+      outer -1: point[i0, i1] out0[(i0 + 3*i1)] = arg0[(64*i0 + i1)]
+
+    nest[i0, i1; ] i1 vector(16), i0 jam(3):
+      outer -1: point[i0, i1] out0[(i0 + 3*i1)] = arg0[(64*i0 + i1)]
+"""
+
+from __future__ import annotations
+
+from ..ir.expr import Expr, coefficient
+from ..ir.values import Point
+from .nest import Nest, choosing, vector_width
+
+MEMBERS = 8  # of a record, at most
+CHEAP = 64  # estimated instructions of all members, up to which they stand side by side
+
+
+def interleaved(nest: Nest) -> Nest:
+    """The nest with the members of its records side by side."""
+    points = [m.op for m in nest.members if isinstance(m.op, Point)]
+    if nest.inner or nest.rows is not None or len(points) < len(nest.members):
+        return nest
+    opaque = nest.accesses()[1]
+    for u in nest.outer:
+        count = nest.b.extents[u]
+        if not (isinstance(count, int) and 2 <= count <= MEMBERS and nest.work() * count <= CHEAP):
+            continue
+        for v in nest.outer:
+            if v is u or v in opaque or nest.vector not in (u, v):
+                continue
+            width = vector_width(nest, v, nest.b.vector_bytes)
+            if nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points):
+                return nest.replace(vector=v).with_rows(u, count, width)
+    return nest
+
+
+def _writes_records(nest: Nest, op: Point, member: Expr, record: Expr, count: int) -> bool:
+    steps = [coefficient(nest.b.arena, op.place, v) for v in (member, record)]
+    return all(s is not None and s.op == "const" and s.attr == n for s, n in zip(steps, (1, count), strict=True))
+
+
+run = choosing(interleaved)
