@@ -21,6 +21,7 @@ from ..core import hooks
 from ..core.arrays import backends, host_devices, moving
 from ..core.arrays.devices import Device, ManyDevices
 from ..core.arrays.explicit import tells_sharding
+from ..core.programs import following
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
 from ..core.tracing import invalid_values
@@ -382,7 +383,7 @@ def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
     default, device = backends.get(), device_of(*said)
     if device is None and backends.apart:
         return meeting(closed, name, donated, (tuple(said[0]), tuple(said[1])))
-    if backends.several and (device is None or device.client is default):
+    if backends.several and (default if device is None else device.client).shared_memory:
         return compiled(closed, name, donated, None, device, (tuple(said[0]), tuple(said[1])))
     return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
 
@@ -392,11 +393,13 @@ def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = N
             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())) -> Code:
     """The code of a program for whatever devices its arguments are on."""
     def on(device: Device | None) -> Code:
-        if backends.several if device is None else isinstance(device, ManyDevices):
+        if isinstance(device, ManyDevices) or backends.several and (
+                backends.get() if device is None else device.client).shared_memory:
             return compiled(closed, name, donated, None, device, said)
         return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
 
-    return Meeting(closed, name, on, None if host_devices.cohort is None else hooks.home_of_program(closed, said))
+    home = following.home if host_devices.cohort is None else hooks.home_of_program
+    return Meeting(closed, name, on, home(closed, said))
 
 
 @per_jaxpr
@@ -430,10 +433,8 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:
         code = Donating(code, plan)
-    if backends.several and backend is backends.get():
-        from ..core.programs.following import Following
-
-        return Following(code, closed, name, *said)
+    if backends.several and backend.shared_memory:
+        return following.Following(code, closed, name, *said)
     return code if shardings is None else Placing(code, shardings, device)
 
 

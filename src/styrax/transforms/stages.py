@@ -12,6 +12,7 @@ from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices
 from ..core.arrays.layouts import Format, Layout
 from ..core.programs.check import same_type
+from ..core.programs.following import Following
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
@@ -22,6 +23,7 @@ from ..core.types.typing import PyTree
 from . import module_signature
 from .high_types import lowered
 from .jit_shardings import settled
+from .meeting import Meeting
 from .refs import discharge_closed
 from .signature import as_operand
 
@@ -244,6 +246,8 @@ class Compiled(Lowered):
     def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = ()):
         super().__init__(program, given)
         self._call = program.compiled()
+        if isinstance(self._call, Meeting):
+            self._call.expect(self._given)
         self._code = machine_code(self._call)
 
     @api_boundary
@@ -262,6 +266,9 @@ class Compiled(Lowered):
     def input_shardings(self) -> Any:
         """Where the arguments are expected, as a tree like `(args, kwargs)`."""
         params = self._program.params
+        told = getattr(self._code, "in_shardings", None)  # of a program on several devices whose memories are apart
+        if told is not None:
+            return self.in_tree.unflatten(told)
         return self.in_tree.unflatten(settled((), params["in_shardings"])
                                       or [_on_device()] * len(params["in_shardings"]))
 
@@ -269,9 +276,10 @@ class Compiled(Lowered):
     def output_shardings(self) -> Any:
         """Where the results will be, as a tree like them."""
         params = self._program.params
+        told = getattr(self._code, "out_shardings", None)
+        if told is not None:
+            return self.out_tree.unflatten(told)
         if backends.several:
-            from ..core.programs.following import Following
-
             following = Following(self._call, self._closed, self._program.name, params["in_shardings"],
                                   params["out_shardings"])
             given = [None if a.given_sharding is None else on_devices(a.given_sharding, _on_device()._device)

@@ -26,20 +26,24 @@ OWNERS = 4  # references to a buffer that its array and a call hold: in lists, v
 
 
 class ArgumentBlock:
-    """The memory for one call of a program at a time: the structures are written once, handles at each call."""
+    """The memory for one call of a program at a time: the structures are written once, handles at each call.
+
+    The handles of several devices stand one device after the other.
+    """
 
     __slots__ = ("address", "arguments", "finished", "held", "kept", "options", "results")
 
-    def __init__(self, program: Executable):
-        arguments, results = len(program.entry.closed.in_avals), len(program.results)
-        self.arguments = (ctypes.c_void_p * max(1, arguments))()
-        self.results = (ctypes.c_void_p * max(1, results))()
+    def __init__(self, program: Executable, devices: int = 1):
+        arguments, results = len(program.entry.closed.in_avals), len(program.entry.closed.out_avals)
+        self.arguments = (ctypes.c_void_p * max(1, devices * arguments))()
+        self.results = (ctypes.c_void_p * max(1, devices * results))()
         self.kept = (ctypes.c_int64 * max(1, arguments))()  # numbers of arguments that are not donated this time
-        self.finished = (ctypes.c_void_p * 1)()  # the event of the end, where that is wanted
+        self.finished = (ctypes.c_void_p * devices)()  # the events of the end, where they are wanted
         self.options = filled("ExecuteOptions", kept=ctypes.addressof(self.kept))
-        lists = [(ctypes.c_void_p * 1)(ctypes.addressof(part)) for part in (self.arguments, self.results)]
+        lists = [(ctypes.c_void_p * devices)(*(ctypes.addressof(part) + 8 * count * i for i in range(devices)))
+                 for part, count in ((self.arguments, arguments), (self.results, results))]
         call = filled("LoadedExecutable_Execute", executable=program.loaded, options=ctypes.addressof(self.options),
-                      arguments=ctypes.addressof(lists[0]), devices=1, arguments_count=arguments,
+                      arguments=ctypes.addressof(lists[0]), devices=devices, arguments_count=arguments,
                       results=ctypes.addressof(lists[1]),
                       events=None if program.effects is None else ctypes.addressof(self.finished))
         self.held = lists, call
@@ -56,7 +60,7 @@ class Executable:
     __slots__ = ("aliased", "blocks", "closed", "constant_handles", "constants", "device", "effects", "entry", "hollow",
                  "in_types", "key", "loaded", "name", "pack", "plugin", "read", "results", "unpack")
 
-    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, device: PluginDevice, name: str, key: bytes):
+    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, key: bytes, device: PluginDevice, name: str):
         client = device.client
         self.closed = closed
         self.entry = entry
@@ -149,6 +153,9 @@ class Executable:
     def _executable(self) -> int:
         return self.plugin.call("LoadedExecutable_GetExecutable", loaded=self.loaded).executable
 
+    def _key(self) -> bytes:
+        return self.device.client.key(self.entry.text, (self.device,))
+
     def machine_code(self) -> dict[bytes, bytes]:
         """The program as the plugin serialises it, under a key of the plugin, the options and the text."""
         executable = self._executable()
@@ -158,7 +165,7 @@ class Executable:
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.deleter)(told.owner)
         finally:
             self.plugin.call("Executable_Destroy", handle=executable)
-        return {self.key or self.device.client.key(self.entry.text, self.device): data}
+        return {self.key or self._key(): data}
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace, as the plugin tells them."""

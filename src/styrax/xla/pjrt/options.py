@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...core.settings import config
 from ...protocol_buffers import encode
@@ -15,20 +15,26 @@ Option = str | bool | int | float
 
 # XLA's options for programs on the host's processors. Without the first, a maximum with a NaN may be the other operand.
 ON_HOST: Mapping[str, Option] = {"xla_cpu_enable_fast_min_max": False}
+# Of programs on several devices: otherwise newer versions of XLA warn of each that it is in Shardy's dialect.
+PARTED: Mapping[str, Option] = {"xla_enable_hlo_sharding_v3": False}
 _OF_OPTION = {str: 1, bool: 2, int: 3, float: 4}  # fields of xla.OptionOverrideProto
 
 
-def compile_options(device: int, overrides: Mapping[str, Option] = {}) -> bytes:
-    """An `xla.CompileOptionsProto` for a program on one device.
+def compile_options(devices: Sequence[int], overrides: Mapping[str, Option] = {}) -> bytes:
+    """An `xla.CompileOptionsProto` for a program on one device, or one that is parted among several.
 
     It is never empty: a plugin ends the process on options without a device assignment.
 
     Args:
-      device: the device's global number.
+      devices: their global numbers, in the order of the program's partitions.
       overrides: XLA's debug options by name, `xla_…`.
     """
-    assignment = encode([(1, 1), (2, 1), (3, encode([(1, device)]))])  # replicas, computations, devices of the first
-    build = encode([(1, -1), (4, 1), (5, 1), (9, assignment)])  # no ordinal, replicas, partitions
+    count = len(devices)
+    # replicas, computations, and for each computation its device
+    assignment = encode([(1, 1), (2, count), *((3, encode([(1, device)])) for device in devices)])
+    parted = [(6, True), (19, True)] if count > 1 else []  # by the partitioner, told in Shardy's dialect
+    build = encode([(1, -1), (4, 1), (5, count), *parted, (9, assignment)])  # no ordinal, replicas, partitions
+    overrides = {**overrides, **PARTED} if count > 1 else overrides
     changed = [(7, encode([(1, name), (2, encode([(_OF_OPTION[type(value)], value)]))])) for name, value in
                overrides.items()]
     return encode([(3, build), *changed])

@@ -100,6 +100,11 @@ class PluginBackend:
         return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)  # type: ignore[return-value]
 
     def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
+        source, aval = self.elements(value, aval)
+        return Array(aval, self.buffer(source, device or self.default_device()))
+
+    def elements(self, value: Any, aval: ShapedArray) -> tuple[np.ndarray, ShapedArray]:
+        """What goes to a device of a value of NumPy's or Python's, and the type of the array there."""
         if transfers.used:
             transfers.check(aval)
         rule = canonicalizers.get(type(value), canonical_value)
@@ -109,7 +114,7 @@ class PluginBackend:
         aval = shaped(source.shape, source.dtype, aval.weak_type)
         if source.dtype == dtypes.float0:  # nobody reads it, and PJRT has nothing of the kind
             source = np.zeros(source.shape, np.bool_)
-        return Array(aval, self.buffer(source, device or self.default_device()))
+        return source, aval
 
     def buffer(self, source: np.ndarray, device: PluginDevice) -> Buffer:
         """A copy of an array on a device."""
@@ -149,12 +154,14 @@ class PluginBackend:
                 device: Device | None = None) -> Executable:
         there: Any = device or self.default_device()
         entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries)
-        text = entry.text
-        chosen = self.options(there)
-        key = self.key(text, there) if self._accepted else b""
+        return Executable(closed, entry, *self.loaded(entry.text, (there,)), there, name)
+
+    def loaded(self, text: str, devices: Sequence[Device]) -> tuple[int, bytes]:
+        """A program compiled for devices and loaded there, or loaded alone where it was accepted, and its key."""
+        chosen = self.options(devices)
+        key = self.key(text, devices) if self._accepted else b""
         known = self._accepted.get(key)
-        loaded = self._load(known, chosen) if known is not None else self._compile(text, chosen)
-        return Executable(closed, entry, loaded, there, name, key)
+        return self._load(known, chosen) if known is not None else self._compile(text, chosen), key
 
     @cached_property
     def libraries(self) -> tuple[str, ...]:
@@ -167,9 +174,9 @@ class PluginBackend:
             self._called = Callbacks(self.plugin, copies(self.platform))
         return self._called
 
-    def options(self, device: Device) -> bytes:
-        """What programs on a device are compiled with."""
-        return options.compile_options(device.id, options.ON_HOST if self.dlpack_type == HOST else {})
+    def options(self, devices: Sequence[Device]) -> bytes:
+        """What programs on devices are compiled with."""
+        return options.compile_options([d.id for d in devices], options.ON_HOST if self.dlpack_type == HOST else {})
 
     def _compile(self, text: str, chosen: bytes) -> int:
         code, form = text.encode(), b"mlir"
@@ -183,9 +190,9 @@ class PluginBackend:
             "Executable_DeserializeAndLoad", client=self.handle, data=address_of(data),
             size=len(data), options=address_of(chosen), options_size=len(chosen)).executable
 
-    def key(self, text: str, device: Device) -> bytes:
+    def key(self, text: str, devices: Sequence[Device]) -> bytes:
         """What a compiled program is kept under: a plugin would load one of another version without complaint."""
-        parts = self.plugin.fingerprint, self.platform_version.encode(), self.options(device), text.encode()
+        parts = self.plugin.fingerprint, self.platform_version.encode(), self.options(devices), text.encode()
         return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
 
     def accept(self, code: Mapping[bytes, bytes]) -> None:
