@@ -53,11 +53,12 @@ class Meeting:
 
     def expect(self, given: Sequence[Sharding | None]) -> None:
         """Prepares for arguments that are spread so."""
-        told = next((s for s in given if isinstance(s, NamedSharding) and isinstance(s.mesh, mesh.Mesh)), None)
+        told = next((s for s in given if s is not None and not (
+            isinstance(s, NamedSharding) and isinstance(s.mesh, mesh.AbstractMesh))), None)
         device = self.home or (None if told is None else moving.home(told._device_assignment))
         self.recent = self._code(device)
         if isinstance(device, ManyDevices) and len(given) == len(self.closed.in_avals):
-            self.recent.expect(given)  # type: ignore[attr-defined]
+            self.recent.expect([s if isinstance(s, NamedSharding) else None for s in given])  # type: ignore[attr-defined]
 
     def __call__(self, *args: Any) -> list[Any]:
         if self.recent is not None and self.read and self.mesh is mesh.state.concrete:

@@ -8,15 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...compile import costs
-from ...compile.pipeline import compile_to_loops
 from ...core.arrays.array import array_type
 from ...core.arrays.backends import Elsewhere
 from ...core.programs.jaxpr import ClosedJaxpr
 from ...core.tracing.trace import Tracer, raise_leak
-from ...core.types import physical
 from .c_api import filled
 from .entry import Entry
+from .inspected import Inspected
 from .plugin_buffers import Buffer
 
 if TYPE_CHECKING:
@@ -50,15 +48,15 @@ class ArgumentBlock:
         self.address = ctypes.addressof(call)
 
 
-class Executable:
+class Executable(Inspected):
     """A compiled program on one device: call it with arrays there, get arrays.
 
     Arguments on other devices raise `Elsewhere`, those of other types TypeError: a plugin would look at their sizes
     alone.
     """
 
-    __slots__ = ("aliased", "blocks", "closed", "constant_handles", "constants", "device", "effects", "entry", "hollow",
-                 "in_types", "key", "loaded", "name", "pack", "plugin", "read", "results", "unpack")
+    __slots__ = ("aliased", "blocks", "constant_handles", "constants", "device", "effects", "hollow", "in_types",
+                 "loaded", "pack", "read", "results", "unpack")
 
     def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, key: bytes, device: PluginDevice, name: str):
         client = device.client
@@ -143,44 +141,11 @@ class Executable:
                 raise TypeError(f"{self.name} was compiled for an argument of type {kind} and is called with "
                                 f"{buffer.type}")
 
-    # -- what is known of it -------------------------------------------------------------------------
-    def as_text(self, dialect: str | None = None) -> str:
-        """The StableHLO module. Raises ValueError for dialects that plugins do not print."""
-        if dialect not in (None, "stablehlo"):
-            raise ValueError(f"unknown dialect: {dialect}")
-        return self.entry.text
-
-    def _executable(self) -> int:
+    def executable(self) -> int:
         return self.plugin.call("LoadedExecutable_GetExecutable", loaded=self.loaded).executable
 
     def _key(self) -> bytes:
         return self.device.client.key(self.entry.text, (self.device,))
 
-    def machine_code(self) -> dict[bytes, bytes]:
-        """The program as the plugin serialises it, under a key of the plugin, the options and the text."""
-        executable = self._executable()
-        try:
-            told = self.plugin.call("Executable_Serialize", executable=executable)
-            data = ctypes.string_at(told.text, told.size)
-            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.deleter)(told.owner)
-        finally:
-            self.plugin.call("Executable_Destroy", handle=executable)
-        return {self.key or self._key(): data}
 
-    def memory_analysis(self) -> tuple[int, int, int, int, int]:
-        """Bytes of code, arguments, results, results in donated arguments, and workspace, as the plugin tells them."""
-        executable = self._executable()
-        try:
-            told = self.plugin.call("Executable_GetCompiledMemoryStats", executable=executable)
-        finally:
-            self.plugin.call("Executable_Destroy", handle=executable)
-        return told.code, told.arguments, told.results, told.alias, told.workspace
-
-    def cost_analysis(self) -> dict[str, float]:
-        """Estimates of our own, read off the loops that the CPU compiler makes of the program: plugins have none."""
-        return costs.analyse(compile_to_loops(physical.lower(self.closed), self.name, (), _VECTOR))
-
-
-_VECTOR = 32  # bytes of a vector, for estimates
-
-__all__ = ["Executable"]
+__all__ = ["ArgumentBlock", "Executable"]

@@ -35,6 +35,7 @@ from .loaded_executable import Executable
 from .plugin import Plugin
 from .plugin_buffers import Buffer, BufferType, element_type
 from .plugin_devices import PluginDevice
+from .spread_programs import SpreadExecutable
 
 # The kinds of devices in DLPack's enumeration
 _DLPACK = {"cuda": 2, "rocm": 10, "oneapi": 14, "xpu": 14}
@@ -155,6 +156,11 @@ class PluginBackend:
         there: Any = device or self.default_device()
         entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries)
         return Executable(closed, entry, *self.loaded(entry.text, (there,)), there, name)
+
+    def compile_for_many(self, closed: ClosedJaxpr, name: str, devices: Any,
+                         spread: tuple[Sequence[Any], Sequence[Any]]) -> SpreadExecutable:
+        """A program for several devices in the place of one, for arguments and results under these shardings."""
+        return SpreadExecutable(closed, name, devices, spread)
 
     def loaded(self, text: str, devices: Sequence[Device]) -> tuple[int, bytes]:
         """A program compiled for devices and loaded there, or loaded alone where it was accepted, and its key."""

@@ -25,6 +25,7 @@ from .plugin_buffers import Buffer
 
 if TYPE_CHECKING:
     from .many_devices import Together
+    from .plugin_client import PluginBackend
 
 
 class SpreadProgram:
@@ -78,7 +79,8 @@ class SpreadProgram:
         ins = [said if isinstance(said, NamedSharding) else own or whole
                for said, own in zip(self.following.in_shardings, given, strict=True)]
         outs = [_settled(place) if isinstance(place, NamedSharding) else whole for place in where]
-        return SpreadExecutable(self.closed, self.name, self.device, list(map(_settled, ins)), outs)
+        return self.device.client.one.compile_for_many(
+            self.closed, self.name, self.device, (list(map(_settled, ins)), outs))
 
     @property
     def code(self) -> SpreadExecutable:
@@ -103,17 +105,17 @@ class SpreadExecutable(Executable):
 
     __slots__ = ("in_shardings", "out_shardings", "parted", "together", "whole")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, device: Together, ins: Sequence[NamedSharding],
-                 outs: Sequence[NamedSharding]):
-        client = device.client.one
+    def __init__(self, closed: ClosedJaxpr, name: str, device: Together,
+                 spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]]):
+        client: PluginBackend = device.client.one
         self.closed, self.name, self.together, self.plugin = closed, name, device, client.plugin
-        self.in_shardings, self.out_shardings = ins, outs
-        entry = self.entry = Entry(closed, name, (), Numbered(client._callbacks), client.libraries, (ins, outs),
+        self.in_shardings, self.out_shardings = spread
+        entry = self.entry = Entry(closed, name, (), Numbered(client._callbacks), client.libraries, spread,
                                    len(device.devices))
         self.loaded, self.key = client.loaded(entry.text, device.devices)
         self.read = entry.read
         self.whole = [[client.buffer(c, d) for c in entry.constants] for d in device.devices]
-        avals = [closed.out_avals[k] for k in entry.kept]
+        avals, outs = [closed.out_avals[k] for k in entry.kept], self.out_shardings
         self.parted = [(a, outs[k], [client.type_of(d, p.dtype, outs[k].shard_shape(p.shape)) for d in device.devices])
                         for k, a, p in zip(entry.kept, avals, entry.closed.out_avals, strict=True)]
         self.hollow = [(k, array_type(a)(a, None)) for k, a in enumerate(closed.out_avals) if k not in entry.kept]
