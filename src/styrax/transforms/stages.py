@@ -176,7 +176,7 @@ class Lowered(Stage):
 
     def compile(self, compiler_options: dict[str, Any] | None = None, *,
                 device_assignment: Sequence[Device] | None = None) -> Compiled:
-        """The machine code. `compiler_options` are for XLA; ours reads none.
+        """The machine code. `compiler_options` are for XLA, on plugins' devices; our compiler reads none.
 
         Args:
           compiler_options: options by name.
@@ -187,12 +187,11 @@ class Lowered(Stage):
           JaxRuntimeError: there is no such option.
           TypeError: an option is not of the type that XLA wants.
         """
-        if compiler_options is not None:
-            check_compiler_options(dict(compiler_options.items()))  # AttributeError for what is no dict
+        given = {} if compiler_options is None else dict(compiler_options.items())  # AttributeError for what is no dict
         params = self._program.params
         said = (*params["in_shardings"], *params["out_shardings"])
         module_signature.check_devices(said, self._given, device_assignment)
-        return Compiled(self._program, self._given)
+        return Compiled(self._program, self._given, given)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
@@ -243,9 +242,10 @@ def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
-    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = ()):
+    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = (),
+                 compiler_options: Mapping[str, Any] = {}):
         super().__init__(program, given)
-        self._call = program.compiled()
+        self._call = program.compiled(compiler_options)
         if isinstance(self._call, Meeting):
             self._call.expect(self._given)
         self._code = machine_code(self._call)

@@ -64,16 +64,17 @@ class Described:
         return self._devices
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                device: Any = None) -> CompiledAhead:
+                device: Any = None, compiler_options: Mapping[str, options.Option] = options.NONE) -> CompiledAhead:
         """A program for one of the devices, by default for the first."""
         entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries)
-        return CompiledAhead(closed, name, entry, self, [device or self._devices[0]])
+        return CompiledAhead(closed, name, entry, self, [device or self._devices[0]], compiler_options)
 
     def compile_for_many(self, closed: ClosedJaxpr, name: str, devices: Any,
-                         spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]]) -> CompiledAhead:
+                         spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]],
+                         compiler_options: Mapping[str, options.Option]) -> CompiledAhead:
         """A program for several devices, for arguments and results under these shardings."""
         entry = Entry(closed, name, (), Numbered(self._callbacks), self.libraries, spread, len(devices.devices))
-        made = CompiledAhead(closed, name, entry, self, devices.devices)
+        made = CompiledAhead(closed, name, entry, self, devices.devices, compiler_options)
         made.in_shardings, made.out_shardings = spread
         return made
 
@@ -89,27 +90,27 @@ class Described:
 class CompiledAhead(Inspected):
     """A program for devices that are elsewhere: it can be looked at and kept."""
 
-    __slots__ = ("_client", "_devices", "_handle", "in_shardings", "out_shardings")
+    __slots__ = ("_client", "_handle", "in_shardings", "out_shardings")
     in_shardings: Sequence[NamedSharding]
     out_shardings: Sequence[NamedSharding]
 
-    def __init__(self, closed: ClosedJaxpr, name: str, entry: Entry, client: Described, devices: Sequence[Device]):
-        self.closed, self.name, self.entry, self.key = closed, name, entry, b""
+    def __init__(self, closed: ClosedJaxpr, name: str, entry: Entry, client: Described, devices: Sequence[Device],
+                 compiler_options: Mapping[str, options.Option]):
+        self.closed, self.name, self.entry = closed, name, entry
         self.plugin = client.plugin
-        self._client, self._devices = client, devices
-        code, form, chosen = entry.text.encode(), b"mlir", self._options()
+        self._client = client
+        self.chosen = chosen = options.compile_options([d.id for d in devices], compiler_options)
+        code, form = entry.text.encode(), b"mlir"
         program = filled("Program", code=address_of(code), size=len(code), format=address_of(form),
                          format_size=len(form))
         self._handle = client.plugin.call(
             "Compile", topology=client.handle, program=ctypes.addressof(program), options=address_of(chosen),
             size=len(chosen)).executable
 
-    def _options(self) -> bytes:
-        return options.compile_options([d.id for d in self._devices])
-
-    def _key(self) -> bytes:
+    @property
+    def key(self) -> bytes:
         version, text = self._client.platform_version.encode(), self.entry.text.encode()
-        parts = self.plugin.fingerprint, version, self._options(), text
+        parts = self.plugin.fingerprint, version, self.chosen, text
         return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
 
     def executable(self) -> int:

@@ -17,10 +17,10 @@ _VECTOR = 32  # bytes of a vector, for estimates
 class Inspected:
     """A compiled program, whether it can be run here or not."""
 
-    __slots__ = ("closed", "entry", "key", "name", "plugin")
+    __slots__ = ("chosen", "closed", "entry", "name", "plugin")
+    chosen: bytes  # the options that it was compiled with
     closed: ClosedJaxpr
     entry: Entry
-    key: bytes  # under which its machine code is kept, empty while nobody has asked
     name: str
     plugin: Plugin
 
@@ -31,7 +31,9 @@ class Inspected:
     def release(self, executable: int) -> None:
         self.plugin.call("Executable_Destroy", handle=executable)
 
-    def _key(self) -> bytes:
+    @property
+    def key(self) -> bytes:
+        """What its machine code is kept under."""
         raise NotImplementedError
 
     def as_text(self, dialect: str | None = None) -> str:
@@ -49,7 +51,7 @@ class Inspected:
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.deleter)(told.owner)
         finally:
             self.release(executable)
-        return {self.key or self._key(): data}
+        return {self.key: data}
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace, as the plugin tells them."""

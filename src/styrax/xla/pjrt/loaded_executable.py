@@ -58,14 +58,15 @@ class Executable(Inspected):
     __slots__ = ("aliased", "blocks", "constant_handles", "constants", "device", "effects", "hollow", "in_types",
                  "loaded", "pack", "read", "results", "unpack")
 
-    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, key: bytes, device: PluginDevice, name: str):
+    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, chosen: bytes, device: PluginDevice,
+                 name: str):
         client = device.client
         self.closed = closed
         self.entry = entry
         self.loaded = loaded
         self.device = device
         self.name = name
-        self.key = key
+        self.chosen = chosen
         self.plugin = client.plugin
         of = lambda a: client.type_of(device, a.dtype, a.shape)
         self.read = entry.read
@@ -144,8 +145,9 @@ class Executable(Inspected):
     def executable(self) -> int:
         return self.plugin.call("LoadedExecutable_GetExecutable", loaded=self.loaded).executable
 
-    def _key(self) -> bytes:
-        return self.device.client.key(self.entry.text, (self.device,))
+    @property
+    def key(self) -> bytes:
+        return self.device.client.key(self.entry.text, self.chosen)
 
 
 __all__ = ["ArgumentBlock", "Executable"]

@@ -25,6 +25,7 @@ from ...core.tracing.staging import trace_to_jaxpr
 from ...core.tracing.trace import get_aval
 from ...core.types import physical
 from ...core.types.avals import ShapedArray
+from .options import NONE, Option
 from .plugin_buffers import Buffer
 from .spread_programs import SpreadProgram
 
@@ -172,9 +173,10 @@ class MeshBackend:
         return hooks.apply_stateful(primitive, args, params)
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (), device: Any = None,
-                said: tuple[Sequence[Any], Sequence[Any]] = ((), ()), **_: Any) -> SpreadProgram:
+                compiler_options: Mapping[str, Option] = NONE,
+                said: tuple[Sequence[Any], Sequence[Any]] = ((), ())) -> SpreadProgram:
         """A program that is compiled when it is called, for the shardings of its arguments."""
-        return SpreadProgram(closed, name, device, said)
+        return SpreadProgram(closed, name, device, said, compiler_options)
 
     def barrier(self) -> None:
         self.one.barrier()

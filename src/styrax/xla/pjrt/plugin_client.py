@@ -152,22 +152,25 @@ class PluginBackend:
 
     # -- programs ----------------------------------------------------------------------------------------
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                device: Device | None = None) -> Executable:
+                device: Device | None = None,
+                compiler_options: Mapping[str, options.Option] = options.NONE) -> Executable:
         there: Any = device or self.default_device()
         entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries)
-        return Executable(closed, entry, *self.loaded(entry.text, (there,)), there, name)
+        return Executable(closed, entry, *self.loaded(entry.text, (there,), compiler_options), there, name)
 
     def compile_for_many(self, closed: ClosedJaxpr, name: str, devices: Any,
-                         spread: tuple[Sequence[Any], Sequence[Any]]) -> SpreadExecutable:
+                         spread: tuple[Sequence[Any], Sequence[Any]],
+                         compiler_options: Mapping[str, options.Option]) -> SpreadExecutable:
         """A program for several devices in the place of one, for arguments and results under these shardings."""
-        return SpreadExecutable(closed, name, devices, spread)
+        return SpreadExecutable(closed, name, devices, spread, compiler_options)
 
-    def loaded(self, text: str, devices: Sequence[Device]) -> tuple[int, bytes]:
-        """A program compiled for devices and loaded there, or loaded alone where it was accepted, and its key."""
-        chosen = self.options(devices)
-        key = self.key(text, devices) if self._accepted else b""
-        known = self._accepted.get(key)
-        return self._load(known, chosen) if known is not None else self._compile(text, chosen), key
+    def loaded(self, text: str, devices: Sequence[Device],
+               compiler_options: Mapping[str, options.Option]) -> tuple[int, bytes]:
+        """A program compiled for devices and loaded there, or loaded alone where it was accepted, and its options."""
+        own = options.ON_HOST if self.dlpack_type == HOST else options.NONE
+        chosen = options.compile_options([d.id for d in devices], {**own, **compiler_options})
+        known = self._accepted.get(self.key(text, chosen)) if self._accepted else None
+        return self._load(known, chosen) if known is not None else self._compile(text, chosen), chosen
 
     @cached_property
     def libraries(self) -> tuple[str, ...]:
@@ -179,10 +182,6 @@ class PluginBackend:
         if self._called is None:
             self._called = Callbacks(self.plugin, copies(self.platform))
         return self._called
-
-    def options(self, devices: Sequence[Device]) -> bytes:
-        """What programs on devices are compiled with."""
-        return options.compile_options([d.id for d in devices], options.ON_HOST if self.dlpack_type == HOST else {})
 
     def _compile(self, text: str, chosen: bytes) -> int:
         code, form = text.encode(), b"mlir"
@@ -196,9 +195,9 @@ class PluginBackend:
             "Executable_DeserializeAndLoad", client=self.handle, data=address_of(data),
             size=len(data), options=address_of(chosen), options_size=len(chosen)).executable
 
-    def key(self, text: str, devices: Sequence[Device]) -> bytes:
+    def key(self, text: str, chosen: bytes) -> bytes:
         """What a compiled program is kept under: a plugin would load one of another version without complaint."""
-        parts = self.plugin.fingerprint, self.platform_version.encode(), self.options(devices), text.encode()
+        parts = self.plugin.fingerprint, self.platform_version.encode(), chosen, text.encode()
         return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
 
     def accept(self, code: Mapping[bytes, bytes]) -> None:

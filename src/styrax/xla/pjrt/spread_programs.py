@@ -7,7 +7,7 @@ the same programs give arrays under the same shardings.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.arrays import moving
@@ -21,6 +21,7 @@ from ...core.types.effects import ordered_effects
 from .entry import Entry
 from .foreign_functions import Numbered
 from .loaded_executable import ArgumentBlock, Executable
+from .options import NONE, Option
 from .plugin_buffers import Buffer
 
 if TYPE_CHECKING:
@@ -35,14 +36,17 @@ class SpreadProgram:
       closed: the program.
       device: the devices that it runs on.
       said: what was said of arguments' and results' shardings; what is no sharding says nothing.
+      compiler_options: XLA's, by name.
     """
 
-    def __init__(self, closed: ClosedJaxpr, name: str, device: Together, said: tuple[Sequence[Any], Sequence[Any]]):
+    def __init__(self, closed: ClosedJaxpr, name: str, device: Together, said: tuple[Sequence[Any], Sequence[Any]],
+                 compiler_options: Mapping[str, Option] = NONE):
         ordered = [e for e in closed.effects if ordered_effects.contains(e)]
         if ordered:
             raise ValueError(f"The following ordered effects are not supported for more than 1 device: {ordered}")
         self.closed = closed
         self.name = name
+        self.compiler_options = compiler_options
         self.device = device
         self.following = Following(_refuse, closed, name, *said)
         self.home = home(closed, said) is not None
@@ -80,7 +84,7 @@ class SpreadProgram:
                for said, own in zip(self.following.in_shardings, given, strict=True)]
         outs = [_settled(place) if isinstance(place, NamedSharding) else whole for place in where]
         return self.device.client.one.compile_for_many(
-            self.closed, self.name, self.device, (list(map(_settled, ins)), outs))
+            self.closed, self.name, self.device, (list(map(_settled, ins)), outs), self.compiler_options)
 
     @property
     def code(self) -> SpreadExecutable:
@@ -106,13 +110,14 @@ class SpreadExecutable(Executable):
     __slots__ = ("in_shardings", "out_shardings", "parted", "together", "whole")
 
     def __init__(self, closed: ClosedJaxpr, name: str, device: Together,
-                 spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]]):
+                 spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]],
+                 compiler_options: Mapping[str, Option]):
         client: PluginBackend = device.client.one
         self.closed, self.name, self.together, self.plugin = closed, name, device, client.plugin
         self.in_shardings, self.out_shardings = spread
         entry = self.entry = Entry(closed, name, (), Numbered(client._callbacks), client.libraries, spread,
                                    len(device.devices))
-        self.loaded, self.key = client.loaded(entry.text, device.devices)
+        self.loaded, self.chosen = client.loaded(entry.text, device.devices, compiler_options)
         self.read = entry.read
         self.whole = [[client.buffer(c, d) for c in entry.constants] for d in device.devices]
         avals, outs = [closed.out_avals[k] for k in entry.kept], self.out_shardings
@@ -148,8 +153,9 @@ class SpreadExecutable(Executable):
             outs.insert(k, out)
         return outs
 
-    def _key(self) -> bytes:
-        return self.together.client.one.key(self.entry.text, self.together.devices)
+    @property
+    def key(self) -> bytes:
+        return self.together.client.one.key(self.entry.text, self.chosen)
 
     def _parts(self, x: Any, sharding: NamedSharding) -> Sequence[Buffer]:
         memory = x._live()
