@@ -141,13 +141,29 @@ def test_machine_code_is_loaded(mesh):
         client._accepted.clear()
 
 
-def test_failures_are_told_where_somebody_waits(mesh):
-    def fail(v):
-        raise ValueError("a reason")
+@pytest.mark.parametrize(("answer", "words"), [
+    (lambda v: 1 // 0, "ZeroDivisionError"), (lambda v: np.zeros(3, np.float32), "Incorrect output shape")])
+def test_failures_of_python(mesh, answer, words):
+    """No device waits for another in vain, of which XLA would end the process."""
+    told = on(mesh, "x")
+    failing = [True]
 
-    f = jax.jit(lambda x: jax.pure_callback(fail, jax.ShapeDtypeStruct(x.shape, x.dtype), x) * 2)
+    def call(v):
+        return answer(v) if failing else np.asarray(v)
+
+    f = jax.jit(lambda x: jax.pure_callback(call, jax.ShapeDtypeStruct(x.shape, x.dtype), x) * 2, out_shardings=told)
+    x = jax.device_put(A, on(mesh, "x", "y"))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=words):
+        jax.block_until_ready(f(x))
+    failing.clear()
+    np.testing.assert_array_equal(np.asarray(f(x)), 2 * A)
     with pytest.raises(jax.errors.JaxRuntimeError, match="a reason"):
-        jax.block_until_ready(f(jax.device_put(A[0, 0], on(mesh))))
+        jax.jit(lambda x: (jax.debug.callback(_fail, x), x.sum()))(x)
+    np.testing.assert_array_equal(np.asarray(x + 1), A + 1)
+
+
+def _fail(v):
+    raise ValueError("a reason")
 
 
 def test_ordered_effects_are_refused(mesh):
@@ -161,3 +177,31 @@ def test_other_devices_are_refused_in_words(mesh):
     y = jax.device_put(A, mesh.devices.flat[1])
     with pytest.raises(ValueError, match=r"device ids \[0, 1, 2, 3, 4, 5, 6, 7\].* and argument y.* device ids \[1\]"):
         jax.jit(lambda x, y: x + y)(x, y)
+
+
+# -- donation ------------------------------------------------------------------------------------------------
+
+
+def addresses(x):
+    return [shard.data.unsafe_buffer_pointer() for shard in x.addressable_shards]
+
+
+def test_donated_memory_is_taken(mesh):
+    f = jax.jit(lambda x, y: (x + 1, y.T), donate_argnums=(0, 1))
+    x = jax.device_put(np.ones((1024, 512), np.float32), on(mesh, "x", "y"))
+    y = jax.device_put(np.ones((512, 512), np.float32), on(mesh, "x", "y"))  # whose result is spread otherwise
+    before = addresses(x)
+    out, turned = f(x, y)
+    assert addresses(out) == before and x.is_deleted() and turned.sharding.spec == P("y", "x")
+    np.testing.assert_array_equal(np.asarray(out), 2)
+
+
+@pytest.mark.parametrize("look", [
+    lambda x: x.addressable_shards[0].data, lambda x: jnp.asarray(x), np.asarray, lambda x: type(x)(x.aval, x.buffer)])
+def test_what_others_see_stays(mesh, look):
+    f = jax.jit(lambda x: x + 1, donate_argnums=0)
+    x = jax.device_put(np.ones((64, 64), np.float32), on(mesh, "x", "y"))
+    seen = look(x)
+    np.testing.assert_array_equal(np.asarray(f(x)), 2)
+    if seen is not x:
+        np.testing.assert_array_equal(np.asarray(seen), 1)

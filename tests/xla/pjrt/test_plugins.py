@@ -152,6 +152,8 @@ def test_the_settings_choose(setting, default, others):
     assert lines[0] == f"{default} {default}:0" and lines[1] == "[CpuDevice(id=0)]"
     known = "xla_cpu" in others.split() or default == "xla_cpu"
     assert lines[2] == ("[XlaCpuDevice(id=0)]" if known else "Unknown backend xla_cpu. Available backends are ['cpu']")
+    if discovery.find("cuda"):
+        return  # installed, whether there are GPUs or not
     assert lines[3].startswith("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
                                "present. Platforms present are: cpu")
 

@@ -70,10 +70,10 @@ class Described:
         return CompiledAhead(closed, name, entry, self, [device or self._devices[0]], compiler_options)
 
     def compile_for_many(self, closed: ClosedJaxpr, name: str, devices: Any,
-                         spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]],
+                         spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]], donated: Sequence[bool],
                          compiler_options: Mapping[str, options.Option]) -> CompiledAhead:
         """A program for several devices, for arguments and results under these shardings."""
-        entry = Entry(closed, name, (), Numbered(self._callbacks), self.libraries, spread, len(devices.devices))
+        entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries, spread, len(devices.devices))
         made = CompiledAhead(closed, name, entry, self, devices.devices, compiler_options)
         made.in_shardings, made.out_shardings = spread
         return made

@@ -59,7 +59,7 @@ class Entry:
         self.closed = ClosedJaxpr(jaxpr.replace(
             constvars=[v for v, _ in inner], invars=[*(v for v, _ in outer), *(jaxpr.invars[i] for i in self.read)],
             outvars=[jaxpr.outvars[k] for k in self.kept]), [c for _, c in inner])
-        self.aliases = self._aliases(donated)
+        self.aliases = self._aliases(donated, spread)
         attributes = [""] * len(self.closed.in_avals)
         for k, i in self.aliases.items():
             attributes[i] = f"tf.aliasing_output = {k} : i32"
@@ -76,15 +76,21 @@ class Entry:
             module.add_function("main", self.closed, "public", attributes, results)
         self.text = module.text()
 
-    def _aliases(self, donated: Sequence[bool]) -> dict[int, int]:
+    def _aliases(self, donated: Sequence[bool],
+                 spread: tuple[Sequence[Sharding], Sequence[Sharding]] | None) -> dict[int, int]:
         found: dict[int, int] = {}
         first = len(self.constants)
         avals = self.closed.out_avals
+
+        def alike(i: int, k: int) -> bool:
+            return spread is None or spread[0][i].is_equivalent_to(  # type: ignore[attr-defined]
+                spread[1][self.kept[k]], len(avals[k].shape))
+
         for position, i in enumerate(self.read):
             if donated and donated[i]:
                 given = self.closed.in_avals[first + position]
                 same = (k for k, a in enumerate(avals)
-                        if k not in found and (a.shape, a.dtype) == (given.shape, given.dtype))
+                        if k not in found and (a.shape, a.dtype) == (given.shape, given.dtype) and alike(i, k))
                 k = next(same, None)
                 if k is not None:
                     found[k] = first + position

@@ -120,14 +120,19 @@ class Executable(Inspected):
 
     def _keep_seen(self, block: ArgumentBlock, args: Sequence[Any]) -> None:
         """Has the plugin copy those donated arguments whose memory somebody else sees."""
-        count = 0
+        seen = []
         for i in self.aliased:
             array = args[self.read[i]]
             buffer = array.buffer
             if sys.getrefcount(buffer) > OWNERS or array._numpy is not None:
-                block.kept[count] = len(self.constants) + i
-                count += 1
-        block.options.kept_count = count
+                seen.append(i)
+        self.keep(block, seen)
+
+    def keep(self, block: ArgumentBlock, seen: Sequence[int]) -> None:
+        """Says for a call that the memory of these arguments, by their places among those that are read, is kept."""
+        first = len(self.entry.constants)
+        block.kept[:len(seen)] = [first + i for i in seen]
+        block.options.kept_count = len(seen)
 
     def _refuse(self, args: Sequence[Any]) -> None:
         """Raises for arguments that the program does not take as they are."""

@@ -176,7 +176,7 @@ class MeshBackend:
                 compiler_options: Mapping[str, Option] = NONE,
                 said: tuple[Sequence[Any], Sequence[Any]] = ((), ())) -> SpreadProgram:
         """A program that is compiled when it is called, for the shardings of its arguments."""
-        return SpreadProgram(closed, name, device, said, compiler_options)
+        return SpreadProgram(closed, name, device, said, donated, compiler_options)
 
     def barrier(self) -> None:
         self.one.barrier()

@@ -29,7 +29,7 @@ from .adoption import Adoption
 from .c_api import address_of, filled
 from .device_copies import copies
 from .entry import Entry
-from .foreign_functions import Callbacks, Numbered
+from .foreign_functions import Callbacks, Numbered, callbacks
 from .in_flight import Effects
 from .loaded_executable import Executable
 from .plugin import Plugin
@@ -75,7 +75,6 @@ class PluginBackend:
         self._eager: dict[Any, Executable | Watched] = {}
         self._accepted: dict[bytes, bytes] = {}
         self._adoption = Adoption(plugin)
-        self._called: Callbacks | None = None
         self.effects = Effects(plugin)
         self.operand = Operands(self._copy).operand
 
@@ -159,10 +158,10 @@ class PluginBackend:
         return Executable(closed, entry, *self.loaded(entry.text, (there,), compiler_options), there, name)
 
     def compile_for_many(self, closed: ClosedJaxpr, name: str, devices: Any,
-                         spread: tuple[Sequence[Any], Sequence[Any]],
+                         spread: tuple[Sequence[Any], Sequence[Any]], donated: Sequence[bool],
                          compiler_options: Mapping[str, options.Option]) -> SpreadExecutable:
         """A program for several devices in the place of one, for arguments and results under these shardings."""
-        return SpreadExecutable(closed, name, devices, spread, compiler_options)
+        return SpreadExecutable(closed, name, devices, spread, donated, compiler_options)
 
     def loaded(self, text: str, devices: Sequence[Device],
                compiler_options: Mapping[str, options.Option]) -> tuple[int, bytes]:
@@ -179,9 +178,7 @@ class PluginBackend:
 
     def _callbacks(self) -> Callbacks:
         """The Python functions that programs call. NotImplementedError where they would not see the memory."""
-        if self._called is None:
-            self._called = Callbacks(self.plugin, copies(self.platform))
-        return self._called
+        return callbacks(self.plugin, copies(self.platform))
 
     def _compile(self, text: str, chosen: bytes) -> int:
         code, form = text.encode(), b"mlir"
