@@ -218,8 +218,9 @@ def test_schur_form_alone():
 REAL = {
     "one row": matrices(1, 1, dtype=F64), "two rows": matrices(2, 2, dtype=F64),
     "three rows": matrices(3, 3, dtype=F64), "a batch": matrices(3, 6, 6, dtype=F64),
-    "single precision": matrices(2, 5, 5, dtype=F32), "many rows": matrices(33, 33, dtype=F64), "symmetric": symmetric(6, 6, dtype=F64),
-    "skew": matrices(6, 6, dtype=F64) - matrices(6, 6, dtype=F64).T, "zeros": np.zeros((4, 4)),
+    "single precision": matrices(2, 5, 5, dtype=F32), "many rows": matrices(33, 33, dtype=F64),
+    "symmetric": symmetric(6, 6, dtype=F64), "skew": matrices(6, 6, dtype=F64) - matrices(6, 6, dtype=F64).T,
+    "zeros": np.zeros((4, 4)),
     "triangular": np.triu(matrices(5, 5, dtype=F64)), "a circle": np.roll(np.eye(6), 1, 0),
     "one eigenvalue": np.eye(6) * 2 + np.eye(6, k=1), "a turn": np.array([[0.0, 1.0], [-1.0, 0.0]]),
     "real in two rows": np.array([[1.0, 2.0], [3.0, 4.0]]), "singular": np.outer(np.arange(5.0), np.ones(5)),
