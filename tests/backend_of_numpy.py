@@ -143,7 +143,7 @@ class NumpyBackend:
         pass
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                device: Device | None = None) -> Executable:
+                device: Device | None = None, compiler_options: Mapping[str, Any] = {}) -> Executable:
         return Executable(closed, self._devices[0])
 
     def for_all_shapes(self, fun: Callable[..., Any], key: tuple[Any, ...], name: str, trace: Any,

@@ -50,6 +50,10 @@ CASES = {
     "sharding of a tracer": (lambda sx: sx.jit(lambda x: x.sharding)(sx.numpy.ones(2)), "use `jax.typeof"),
     "escaped": (deleted_tracer, "(?s)was created on line.* global state|global state.*was created on line"),
     "compiler option": (lambda sx: sx.jit(lambda x: x, compiler_options={"xxx": 1})(1), "No such compile option"),
+    "option of a nested program": (
+        lambda sx: sx.grad(sx.jit(lambda x: x, compiler_options={"optimization_level": 1}))(1.0),
+        r"can only be passed to top-level `jax.jit`. Got compiler_options=\{'optimization_level': 1\} specified on a "
+        "nested jit with name: <lambda> and source info: "),
     "option later": (lambda sx: sx.jit(lambda x: x).lower(1).compile({"xxx": 1}), "No such compile option: 'xxx'"),
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 import styrax
 from styrax.lax import linalg
-from styrax.xla.stablehlo import LoweringError, module_text
+from styrax.xla.stablehlo import module_text
 from tests import xla_cpu
 from tests.xla.test_custom_calls import BATCH, CASES, matrices, symmetric
 
@@ -215,6 +215,43 @@ def test_schur_form_alone():
     assert spectra(np.linalg.eigvals(x))(np.diag(t)) < 5 * tolerance(C64)
 
 
-def test_what_needs_a_library():
-    with pytest.raises(LoweringError, match="schur"):  # of real matrices: blocks of two rows
-        module_text(program("schur", [matrices(3, 3)], {}), libraries=())
+REAL = {
+    "one row": matrices(1, 1, dtype=F64), "two rows": matrices(2, 2, dtype=F64),
+    "three rows": matrices(3, 3, dtype=F64), "a batch": matrices(3, 6, 6, dtype=F64),
+    "single precision": matrices(2, 5, 5, dtype=F32), "many rows": matrices(33, 33, dtype=F64),
+    "symmetric": symmetric(6, 6, dtype=F64), "skew": matrices(6, 6, dtype=F64) - matrices(6, 6, dtype=F64).T,
+    "zeros": np.zeros((4, 4)),
+    "triangular": np.triu(matrices(5, 5, dtype=F64)), "a circle": np.roll(np.eye(6), 1, 0),
+    "one eigenvalue": np.eye(6) * 2 + np.eye(6, k=1), "a turn": np.array([[0.0, 1.0], [-1.0, 0.0]]),
+    "real in two rows": np.array([[1.0, 2.0], [3.0, 4.0]]), "singular": np.outer(np.arange(5.0), np.ones(5)),
+    "large": matrices(5, 5, dtype=F32) * F32(1e30), "small": matrices(5, 5, dtype=F32) * F32(1e-30),
+    "no rows": np.zeros((0, 0), F32), "no matrices": np.zeros((0, 3, 3), F32),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_schur_of_real(name):
+    """Blocks of one and two rows, these with conjugate eigenvalues and equal diagonal elements."""
+    x = REAL[name]
+    t, z = run("schur", [x], {})
+    assert t.dtype == z.dtype == x.dtype and t.shape == z.shape == x.shape
+    if not x.size:
+        return
+    size, n = np.abs(x).max() or 1, x.shape[-1]
+    assert_orthonormal(z)
+    assert_close((z @ (t / size) @ adjoint(z)).astype(x.dtype), x / size, n)
+    np.testing.assert_array_equal(np.tril(t, -2), 0)
+    for m in t.reshape(-1, n, n) / size:
+        below = np.diag(m, -1)
+        assert not (below[1:] * below[:-1]).any()
+        for k in np.flatnonzero(below):
+            assert m[k, k + 1] * m[k + 1, k] < 0 and abs(m[k, k] - m[k + 1, k + 1]) < n * tolerance(x.dtype)
+    alone, = run("schur", [x], dict(compute_schur_vectors=False))
+    np.testing.assert_array_equal(alone, t)
+
+
+def test_schur_of_what_is_no_number():
+    x = matrices(2, 4, 4, dtype=F32)
+    x[1, 2, 2] = np.nan
+    t, z = run("schur", [x], {})
+    assert np.isfinite(t[0]).all() and np.isnan(t[1]).any() and np.isnan(z[1]).any()

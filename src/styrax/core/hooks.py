@@ -14,9 +14,8 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `sums_text` | `core.arrays.explicit` | `core.types.avals` | the axes of its sums as text |
 | `shards_of` | `core.arrays.shards` | `core.arrays.array` | the parts of an array that devices hold |
 | `all_shards_of` | `core.arrays.shards` | `core.arrays.array` | the same with those of other processes |
-| `part_of_process` | `processes.spanning` | `core.arrays.shards` | what a device has of an array over processes |
-| `array_of_processes` | `processes.spanning` | `core.arrays.shards` | an array over several processes, of such parts |
-| `put_on_processes` | `processes.spanning` | `lax.collectives` | a value under a sharding over several processes |
+| `devices_of_processes` | `processes.spanning` | `core.arrays.devices` | devices of several processes in place of one |
+| `devices_of_plugin` | `xla.pjrt.many_devices` | `core.arrays.devices` | several devices of a plugin in place of one |
 | `home_of_program` | `processes.spanning` | `transforms.jit` | the devices of several processes that a program names |
 | `home_of_operation` | `processes.spanning` | `core.arrays.moving` | the same for one operation |
 | `equation_text` | `core.programs.text` | `core.programs.jaxpr` | an equation as text |
@@ -31,6 +30,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `platforms_wanted` | `core.settings.wanted_platforms` | `core.arrays.backends` | platforms that the settings name |
 | `plugin_backend` | `xla.pjrt.discovery` | `core.arrays.backends` | the backend of a platform that a plugin serves |
 | `plugin_serves` | `xla.pjrt.discovery` | `core.arrays.backends` | whether a platform is among some names |
+| `described_devices` | `xla.pjrt.described_devices` | `experimental` | devices that a plugin knows by a description |
 | `plugin_report` | `xla.pjrt.report` | `styrax` | what there is of plugins, as lines |
 | `apply_where_arguments_are` | `core.arrays.moving` | `core.arrays.backends` | runs a primitive where they are |
 | `moved` | `core.arrays.moving` | `core.arrays.array` | an array on another device |
@@ -79,11 +79,12 @@ PROVIDERS = {
     "": "lax numpy",
     "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
     "core.arrays.shards": "shards_of:shards all_shards_of:all_shards",
-    "processes.spanning": (
-        "part_of_process:part array_of_processes:of_parts put_on_processes:put home_of_program:home home_of_operation"),
+    "processes.spanning": "devices_of_processes:everyone home_of_program:home home_of_operation",
     "core.arrays.moving": "apply_where_arguments_are moved",
     "core.settings.wanted_platforms": "platforms_wanted:wanted",
     "xla.pjrt.discovery": "plugin_backend:backend plugin_serves:serves",
+    "xla.pjrt.described_devices": "described_devices:described",
+    "xla.pjrt.many_devices": "devices_of_plugin:together",
     "xla.pjrt.report": "plugin_report:lines",
     "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",
     "core.programs.serial": "serialized:to_text",

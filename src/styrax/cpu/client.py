@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,8 @@ class CpuBackend:
     accept = staticmethod(llvm.accept)
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                device: Device | None = None, sizes: Recorder | None = None, **_: Any) -> Executable:
+                device: Device | None = None, compiler_options: Mapping[str, Any] = {},
+                sizes: Recorder | None = None, **_: Any) -> Executable:
         """The machine code of a program, which is the same for all devices. With `sizes`, its shapes are known only
         when it is called."""
         machine = llvm.host()

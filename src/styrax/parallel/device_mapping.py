@@ -15,12 +15,13 @@ import numpy as np
 from ..core.arrays import backends, host_devices
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
-from ..core.arrays.devices import Device
+from ..core.arrays.devices import Device, ManyDevices, together
 from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
+from ..core.arrays.moving import home
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec, axes_of
 from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
-from ..core.tracing.trace import Tracer, get_aval
+from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
@@ -221,7 +222,8 @@ def _refuse_nesting(axis_name: AxisName | None) -> None:
 
 def _anywhere(x: Any) -> Any:
     """An array that may be moved to where it is needed."""
-    if not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed or x.buffer is None:
+    if not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed or x.buffer is None or isinstance(
+            x.buffer.device, ManyDevices):
         return x
     out = type(x)(x.aval, x.buffer)
     out._numpy = x._numpy  # by which donation sees that NumPy looks into the memory
@@ -335,8 +337,8 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             _check_sums(what, told, used, names)
         args = apart(args)
         leaves, in_tree = tree.tree_flatten((args, {}))
-        if any(type(x) is Ref for x in leaves):  # what they hold is changed by a program
-            return jit(mapped)(*args)
+        if any(type(x) is Ref for x in leaves) or _is_apart(used) and state.trace.is_eval:
+            return jit(mapped)(*args)  # what references hold is changed by a program; devices are given one
         if isinstance(used, AbstractMesh) and meshes.in_force().empty:
             used = _mesh_of(leaves, used)
         flat = FlatFunction(f, in_tree)
@@ -566,6 +568,16 @@ def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionS
             "check by passing the check_vma=False argument to `jax.shard_map`.")
 
 
+def _is_apart(mesh: Mesh | AbstractMesh) -> bool:
+    """Whether it is over devices that operations do not run on by default."""
+    return isinstance(mesh, Mesh) and host_devices.cohort is None and home(tuple(mesh.devices.flat)) is not None
+
+
+def _is_over_devices(mesh: Mesh) -> bool:
+    """Whether it matters which of several devices has which part of an array."""
+    return backends.several or together(tuple(mesh.devices.flat)) is not None
+
+
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
     """A result that tells how it is spread."""
     if spec is None or not isinstance(mesh, Mesh):
@@ -574,7 +586,7 @@ def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> An
         return device_put(x, NamedSharding(mesh, spec))
     if mesh.explicit_axes:
         return reshard_p.bind(x, dst_sharding=NamedSharding(mesh.abstract_mesh, spec))
-    if not backends.several:
+    if not _is_over_devices(mesh):
         return x
     return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
                                       unconstrained_dims=frozenset())

@@ -8,7 +8,7 @@ Code for local memory refuses such memory as it does that of another backend, so
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,15 @@ class Everyone(ManyDevices):
     def mesh(self) -> Mesh:
         """A mesh of one axis, for what is whole everywhere."""
         return Mesh(np.array(self.devices), ("devices",))
+
+    def put(self, x: Any, sharding: NamedSharding) -> Array:
+        return put(x, sharding)
+
+    def part(self, array: Array, device: Device) -> Array:
+        return part(array, device)
+
+    def of_parts(self, shape: tuple[int, ...], sharding: NamedSharding, parts: Mapping[Device, Array]) -> Array:
+        return of_parts(shape, sharding, parts)
 
     def __repr__(self) -> str:
         return f"Everyone({self.id})"
@@ -127,7 +136,7 @@ def part(x: Array, device: Device) -> Array:
     return array_type(logical)(logical, out.buffer, True)
 
 
-def of_parts(shape: tuple[int, ...], sharding: NamedSharding, parts: dict[Device, Array]) -> Array:
+def of_parts(shape: tuple[int, ...], sharding: NamedSharding, parts: Mapping[Device, Array]) -> Array:
     """The array whose parts this process's devices hold."""
     first = next(iter(parts.values()))
     aval = first.aval.update(shape=shape, sharding=None)
@@ -191,6 +200,9 @@ class Part:
         self.out_shardings = said[1] or (None,) * len(closed.out_avals)
         self.home = home(closed, said) is not None
         self.codes: dict[Any, tuple[Callable[..., list[Any]], list[NamedSharding | None]]] = {}
+
+    def expect(self, given: Sequence[Any]) -> None:
+        """Nothing: parts are made when it is called."""
 
     def __call__(self, *args: Any) -> list[Any]:
         given: list[NamedSharding | None] = []

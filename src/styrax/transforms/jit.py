@@ -12,7 +12,7 @@ import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -21,10 +21,11 @@ from ..core import hooks
 from ..core.arrays import backends, host_devices, moving
 from ..core.arrays.devices import Device, ManyDevices
 from ..core.arrays.explicit import tells_sharding
+from ..core.programs import following
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
 from ..core.tracing import invalid_values
-from ..core.tracing.source import api_boundary, describe_function, hide_frames
+from ..core.tracing.source import api_boundary, current, describe_function, hide_frames, summarize
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
@@ -44,6 +45,7 @@ from .naming import check_callable, function_name
 from .signature import Key, Signature, as_operand
 
 Code = Callable[..., list[Any]]
+Options = tuple[tuple[str, Any, type], ...]  # for the compiler: equal values of several types are not the same to it
 MANY = 4096  # programs of a library function that are kept: its calls with other shapes are without number
 
 # function -> options of `jit` -> key -> program
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
 
 READ_OPTIONS = frozenset(("_compiler_options", "_placement", "_programs", "_signature"))
 NOT_GIVEN: Any = object()
+NO_OPTIONS: Mapping[str, Any] = {}
 LEAF = tree.tree_structure(0)
 
 
@@ -106,15 +109,16 @@ class Specialisation:
         made.params = jit_params(closed, name, donated_invars=donated)
         return made
 
-    def compiled(self) -> Code:
-        """The code of what it was traced to."""
+    def compiled(self, compiler_options: Mapping[str, Any] = NO_OPTIONS) -> Code:
+        """The code of what it was traced to; options are added to those of `jit`, or take their place."""
         if self.captured:
             return functools.partial(jit_p.bind, *self.captured, **self.params)
         assert self.closed is not None
-        if self.params["compiler_options_kvs"]:
-            stages.check_compiler_options(dict(self.params["compiler_options_kvs"]))
+        given = {**dict(self.params["compiler_options_kvs"]), **compiler_options}
+        if given:
+            stages.check_compiler_options(given)
         said = self.params["in_shardings"], self.params["out_shardings"]
-        return placed(self.closed, self.name, self.donated, said)
+        return placed(self.closed, self.name, self.donated, said, tuple([(k, v, type(v)) for k, v in given.items()]))
 
 
 class PjitFunction(Generic[P, R]):
@@ -176,6 +180,11 @@ class PjitFunction(Generic[P, R]):
                     if config.config.jax_disable_jit:
                         return self._fun(*args, **kwargs)
                     program = self._traced(key)
+                if self._compiler_options:
+                    raise ValueError(
+                        "`compiler_options` can only be passed to top-level `jax.jit`. Got compiler_options="
+                        f"{dict(self._compiler_options)} specified on a nested jit with name: {program.name} and "
+                        f"source info: {summarize(current())}")
                 if program.takes_refs:
                     check_arguments(leaves, program.captured, "jit", program.params["jaxpr"].debug_info)
                 outs = jit_p.bind(*program.captured, *leaves, **program.params)
@@ -377,41 +386,43 @@ class PjitFunction(Generic[P, R]):
 
 
 def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
-           said: tuple[Sequence[Any], Sequence[Any]]) -> Code:
-    """The code of a program with what is said of its arguments' and results' shardings."""
+           said: tuple[Sequence[Any], Sequence[Any]], options: Options = ()) -> Code:
+    """The code of a program with what is said of its arguments' and results' shardings, and to the compiler."""
     default, device = backends.get(), device_of(*said)
     if device is None and backends.apart:
-        return meeting(closed, name, donated, (tuple(said[0]), tuple(said[1])))
-    if backends.several and (device is None or device.client is default):
-        return compiled(closed, name, donated, None, device, (tuple(said[0]), tuple(said[1])))
-    return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
+        return meeting(closed, name, donated, (tuple(said[0]), tuple(said[1])), options)
+    if backends.several and (default if device is None else device.client).shared_memory:
+        return compiled(closed, name, donated, None, device, (tuple(said[0]), tuple(said[1])), options)
+    return compiled(closed, name, donated, settled(*said, closed.out_avals), device, ((), ()), options)
 
 
 @per_jaxpr
 def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
-            said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())) -> Code:
+            said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ()), options: Options = ()) -> Code:
     """The code of a program for whatever devices its arguments are on."""
     def on(device: Device | None) -> Code:
-        if backends.several if device is None else isinstance(device, ManyDevices):
-            return compiled(closed, name, donated, None, device, said)
-        return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
+        if isinstance(device, ManyDevices) or backends.several and (
+                backends.get() if device is None else device.client).shared_memory:
+            return compiled(closed, name, donated, None, device, said, options)
+        return compiled(closed, name, donated, settled(*said, closed.out_avals), device, ((), ()), options)
 
-    return Meeting(closed, name, on, None if host_devices.cohort is None else hooks.home_of_program(closed, said))
+    home = following.home if host_devices.cohort is None else hooks.home_of_program
+    return Meeting(closed, name, on, home(closed, said))
 
 
 @per_jaxpr
 def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
              shardings: tuple[Any, ...] | None = None, device: Device | None = None,
-             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())) -> Code:
+             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ()), options: Options = ()) -> Code:
     """The machine code of a program as a function of arrays, which deletes donated ones and places results.
 
     The client of `device` compiles it, by default that of the default backend. Where there are several devices, `said`
-    is what is said of arguments and results.
+    is what is said of arguments and results. `options`: by name, each with its value's type, for XLA.
     """
     if closed.jaxpr.is_high:
         avals, results = closed.in_avals, closed.out_avals
         code = compiled(high_types.lowered(closed), name, donated and high_types.spread(donated, avals),
-                        shardings and high_types.spread(shardings, results), device)
+                        shardings and high_types.spread(shardings, results), device, ((), ()), options)
         return high_types.OnValues(code, avals, results)
     backend = backends.get() if device is None else device.client
     plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
@@ -420,9 +431,11 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         compile_log.compiling(name, program.in_avals)
         with compile_log.timed(f"XLA compilation of jit({name})"), \
                 progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
-            options: dict[str, Any] = {"said": said} if isinstance(device, ManyDevices) else {}
+            more: dict[str, Any] = {"said": said} if isinstance(device, ManyDevices) else {}
+            if options:
+                more["compiler_options"] = {key: value for key, value, _ in options}
             return backends.backend_compile_and_load(
-                backend, program, name=name, donated=() if plan is None else plan.exact, device=device, **options)
+                backend, program, name=name, donated=() if plan is None else plan.exact, device=device, **more)
 
     stateful = refs.has_refs(closed.jaxpr)
     code = refs.compile_with_contents(closed, build) if stateful else build(closed)
@@ -430,10 +443,8 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:
         code = Donating(code, plan)
-    if backends.several and backend is backends.get():
-        from ..core.programs.following import Following
-
-        return Following(code, closed, name, *said)
+    if backends.several and backend.shared_memory:
+        return following.Following(code, closed, name, *said)
     return code if shardings is None else Placing(code, shardings, device)
 
 
@@ -511,7 +522,7 @@ def jit(fun: Callable[P, R] = NOT_GIVEN, /, *, in_shardings: PyTree = UNSPECIFIE
       device: the device to run on (deprecated: put the arguments there, or give shardings).
       backend: the name of the platform to run on (deprecated).
       inline: whether under another trace the function's operations are written down in place of one call.
-      compiler_options: options by name, for the compiler; part of the program, without effect on CPUs.
+      compiler_options: options by name, for the compiler: XLA's on plugins' devices. Without effect on CPUs.
 
     Returns:
       A function of the same arguments and results. It has the methods `trace` and `lower` (of arrays or

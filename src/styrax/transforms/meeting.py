@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.arrays import backends, moving
-from ..core.arrays.devices import Device
-from ..core.programs.jaxpr import ClosedJaxpr, Literal
+from ..core.arrays import backends, mesh, moving
+from ..core.arrays.devices import Device, ManyDevices, Sharding
+from ..core.arrays.shardings import NamedSharding
+from ..core.programs.following import read_arguments
+from ..core.programs.jaxpr import ClosedJaxpr
 
 Code = Callable[..., list[Any]]
 
@@ -15,61 +17,70 @@ Code = Callable[..., list[Any]]
 class Meeting:
     """The code of a program for each device that it was called on.
 
-    It runs on the device that the arguments that it reads are committed to, otherwise on the default one; arguments
-    that are not committed are moved there.
+    It runs on the device that the arguments that it reads are committed to, otherwise on those of the mesh in force, or
+    on the default one; arguments that are not committed are moved there.
 
     Args:
       closed: the program.
       name: its name, for messages.
       compiled: gives the code for a device, None for the default one.
-      home: the devices that the program itself names, where they are several processes'.
+      home: the devices that the program itself names, in the place of one, where they are not the default backend's.
     """
 
-    __slots__ = ("closed", "codes", "compiled", "home", "name", "read", "recent")
+    __slots__ = ("closed", "codes", "compiled", "home", "mesh", "name", "read", "recent")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, compiled: Callable[[Device | None], Code],
-                 home: Device | None = None):
+    def __init__(self, closed: ClosedJaxpr, name: str, compiled: Callable[[Any], Code],
+                 home: Device | ManyDevices | None = None):
         self.closed = closed
         self.home = home
         self.name = name
         self.compiled = compiled
-        self.codes: dict[Device | None, Code] = {}
+        self.codes: dict[Device | ManyDevices | None, Code] = {}
         self.recent: Code | None = None
-        used = {v for eqn in closed.eqns for v in eqn.invars if type(v) is not Literal}
-        used |= {v for v in closed.outvars if type(v) is not Literal}
-        self.read = [i for i, v in enumerate(closed.invars) if v in used]
+        self.mesh = mesh.state.concrete  # that was in force then
+        self.read = read_arguments(closed)
 
     @property
     def code(self) -> Code:
         """That of the latest call."""
-        return self.recent or self._code(None)
+        return self.recent or self._code(self.home)
 
-    def _code(self, device: Device | None) -> Code:
+    def _code(self, device: Device | ManyDevices | None) -> Code:
         found = self.codes.get(device)
         if found is None:
             found = self.codes[device] = self.compiled(device)
         return found
 
+    def expect(self, given: Sequence[Sharding | None]) -> None:
+        """Prepares for arguments that are spread so."""
+        told = next((s for s in given if s is not None and not (
+            isinstance(s, NamedSharding) and isinstance(s.mesh, mesh.AbstractMesh))), None)
+        device = self.home or (None if told is None else moving.home(told._device_assignment))
+        self.recent = self._code(device)
+        if isinstance(device, ManyDevices) and len(given) == len(self.closed.in_avals):
+            self.recent.expect([s if isinstance(s, NamedSharding) else None for s in given])  # type: ignore[attr-defined]
+
     def __call__(self, *args: Any) -> list[Any]:
-        if self.recent is not None and self.read:
+        if self.recent is not None and self.read and self.mesh is mesh.state.concrete:
             try:
                 return self.recent(*args)
             except backends.Elsewhere:
                 pass
         device = moving.common_device([args[i] for i in self.read], self._argument)
         if self.home is not None:
-            if device is not None and device is not self.home:
+            if device is not None and device is not self.home and not (
+                    device.client is self.home.client and device.client.shared_memory):
                 raise ValueError("Received incompatible devices for jitted computation. Got an argument of "
                                  f"{self.name} with device ids [{device.id}] on platform {device.platform.upper()} and "
                                  f"a sharding inside jit with device ids [{self.home.id}]")
             device = self.home
         elif device is None:
-            device = moving.spread_over(args)  # of an argument that is not read
+            device = moving.spread_over(args) or moving.around()  # of an argument that is not read, or of none
         default = backends.get()
         if device is not None and device.client is default and default.shared_memory:
             device = None
         target = default.devices()[0] if device is None else device
-        self.recent = self._code(device)
+        self.recent, self.mesh = self._code(device), mesh.state.concrete
         if device is not None or moving.elsewhere(args, default) or not default.shared_memory:
             args = tuple([moving.moved(x, target) for x in args])
         return self.recent(*args)

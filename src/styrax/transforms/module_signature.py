@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.arrays.array import Array
-from ..core.arrays.devices import Device, Sharding
+from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.mesh import AbstractMesh, Mesh, in_force
 from ..core.arrays.shardings import NamedSharding
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -20,8 +20,8 @@ Told = tuple[list[str], list[Sharding | None]]  # of each argument, or each resu
 
 
 def given_shardings(leaves: Sequence[Any]) -> list[Sharding | None]:
-    """How the arguments of a function are spread over meshes; None for those that may be anywhere."""
-    return [s if isinstance(s := getattr(x, "sharding", None), NamedSharding) and (
+    """How the arguments of a function are spread, or on which device they are; None for those that may be anywhere."""
+    return [s if isinstance(s := getattr(x, "sharding", None), (NamedSharding, SingleDeviceSharding)) and (
         not isinstance(x, Array) or x.committed) else None for x in leaves]
 
 
@@ -95,5 +95,6 @@ def _donations(donated: Sequence[bool], closed: ClosedJaxpr, told: Sequence[Shar
         if gives and isinstance(aval, ShapedArray) and (aval.shape, aval.dtype) in free:
             k = free.index((aval.shape, aval.dtype))
             free[k] = None
-            notes[i] = "jax.buffer_donor = true" if told[i] is not None else f"tf.aliasing_output = {k} : i32"
+            spread = isinstance(told[i], NamedSharding)
+            notes[i] = "jax.buffer_donor = true" if spread else f"tf.aliasing_output = {k} : i32"
     return notes

@@ -12,6 +12,7 @@ from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices
 from ..core.arrays.layouts import Format, Layout
 from ..core.programs.check import same_type
+from ..core.programs.following import Following
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
@@ -22,6 +23,7 @@ from ..core.types.typing import PyTree
 from . import module_signature
 from .high_types import lowered
 from .jit_shardings import settled
+from .meeting import Meeting
 from .refs import discharge_closed
 from .signature import as_operand
 
@@ -174,7 +176,7 @@ class Lowered(Stage):
 
     def compile(self, compiler_options: dict[str, Any] | None = None, *,
                 device_assignment: Sequence[Device] | None = None) -> Compiled:
-        """The machine code. `compiler_options` are for XLA; ours reads none.
+        """The machine code. `compiler_options` are for XLA, on plugins' devices; our compiler reads none.
 
         Args:
           compiler_options: options by name.
@@ -185,12 +187,11 @@ class Lowered(Stage):
           JaxRuntimeError: there is no such option.
           TypeError: an option is not of the type that XLA wants.
         """
-        if compiler_options is not None:
-            check_compiler_options(dict(compiler_options.items()))  # AttributeError for what is no dict
+        given = {} if compiler_options is None else dict(compiler_options.items())  # AttributeError for what is no dict
         params = self._program.params
         said = (*params["in_shardings"], *params["out_shardings"])
         module_signature.check_devices(said, self._given, device_assignment)
-        return Compiled(self._program, self._given)
+        return Compiled(self._program, self._given, given)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
@@ -241,9 +242,12 @@ def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
-    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = ()):
+    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = (),
+                 compiler_options: Mapping[str, Any] = {}):
         super().__init__(program, given)
-        self._call = program.compiled()
+        self._call = program.compiled(compiler_options)
+        if isinstance(self._call, Meeting):
+            self._call.expect(self._given)
         self._code = machine_code(self._call)
 
     @api_boundary
@@ -262,6 +266,9 @@ class Compiled(Lowered):
     def input_shardings(self) -> Any:
         """Where the arguments are expected, as a tree like `(args, kwargs)`."""
         params = self._program.params
+        told = getattr(self._code, "in_shardings", None)  # of a program on several devices whose memories are apart
+        if told is not None:
+            return self.in_tree.unflatten(told)
         return self.in_tree.unflatten(settled((), params["in_shardings"])
                                       or [_on_device()] * len(params["in_shardings"]))
 
@@ -269,9 +276,10 @@ class Compiled(Lowered):
     def output_shardings(self) -> Any:
         """Where the results will be, as a tree like them."""
         params = self._program.params
+        told = getattr(self._code, "out_shardings", None)
+        if told is not None:
+            return self.out_tree.unflatten(told)
         if backends.several:
-            from ..core.programs.following import Following
-
             following = Following(self._call, self._closed, self._program.name, params["in_shardings"],
                                   params["out_shardings"])
             given = [None if a.given_sharding is None else on_devices(a.given_sharding, _on_device()._device)

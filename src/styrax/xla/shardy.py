@@ -22,6 +22,7 @@ class Meshes:
     def __init__(self) -> None:
         self.names: dict[tuple[tuple[Any, int], ...], str] = {}
         self.devices = 1
+        self.single = False  # whether some operation is done by one device alone
 
     def name(self, mesh: Mesh | AbstractMesh) -> str:
         """`mesh`, `mesh_0`, …: the symbol of a mesh."""
@@ -51,11 +52,20 @@ class Meshes:
             found.append(", ".join(filter(None, (note, text and f"sdy.sharding = #sdy.sharding{text}"))))
         return found
 
+    def on_first_device(self, results: int) -> list[str]:
+        """The attributes of an operation with so many results that one of several devices does alone."""
+        if self.devices == 1:
+            return []
+        self.single = True
+        return [f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(['<@maximal_mesh_0, []>'] * max(1, results))}]>"]
+
     def definitions(self) -> list[str]:
         """The lines that define the meshes."""
         found = []
         for shape, name in self.names.items():
             axes = ", ".join(f"{json.dumps(str(n))}={size}" for n, size in shape)
             found.append(f"  sdy.mesh @{name} = <[{axes}]>")
+        if self.single:
+            found.append("  sdy.mesh @maximal_mesh_0 = <[], device_ids=[0]>")
         return found
 

@@ -27,15 +27,8 @@ from styrax.core.types.effects import ordered_effects
 from styrax.core.types.physical import lower as on_plain_arrays
 from styrax.core.types.physical import physical_aval
 
-from . import dynamic_shapes, locations, shardy
-from .literal_text import (
-    ELEMENT_TYPES,
-    attribute_text,
-    dense_text,
-    element_type,
-    layout_text,
-    with_frontend_attributes,
-)
+from . import depth, dynamic_shapes, locations, shardy
+from .literal_text import ELEMENT_TYPES, attribute_text, dense_text, element_type, layout_text, with_frontend_attributes
 
 Told = tuple[Sequence[str], Sequence[Sharding | None]]  # of each argument, or each result: attributes; how it is spread
 _TOKEN_TYPE = "!stablehlo.token"
@@ -320,6 +313,7 @@ class Builder:
         callbacks.append(called)
         layouts = (", ".join(row_major(x) for x in values) for values in ([x.aval for x in given], avals))
         attributes = [f"{side}_layouts = [{text}]" for side, text in zip(("operand", "result"), layouts, strict=True)]
+        attributes += self.module.meshes.on_first_device(len(avals)) if self.module.meshes is not None else ()
         config = f"index = {len(callbacks) - 1} : ui64"
         target = "xla_ffi_python_cpu_callback"
         return self.proceed(tokens, self.custom_call(target, given, avals, config, attributes, side_effect))
@@ -559,6 +553,7 @@ def row_major(aval: Any) -> str:
     return f"dense<{list(reversed(range(rank))) or ''}> : tensor<{rank}xindex>"
 
 
+@depth.room()
 def module(
     closed: ClosedJaxpr, name: str = "jit_main", *,
     told: tuple[Told, Told] | None = None,

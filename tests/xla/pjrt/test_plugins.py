@@ -152,6 +152,8 @@ def test_the_settings_choose(setting, default, others):
     assert lines[0] == f"{default} {default}:0" and lines[1] == "[CpuDevice(id=0)]"
     known = "xla_cpu" in others.split() or default == "xla_cpu"
     assert lines[2] == ("[XlaCpuDevice(id=0)]" if known else "Unknown backend xla_cpu. Available backends are ['cpu']")
+    if discovery.find("cuda"):
+        return  # installed, whether there are GPUs or not
     assert lines[3].startswith("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
                                "present. Platforms present are: cpu")
 
@@ -216,8 +218,8 @@ def test_doctor(tmp_path):
 def test_options_are_never_empty():
     """A plugin ends the process on empty options, and on ones without a device assignment."""
     assignment = "4a08 0801 1001 1a02 0805"  # one replica, one computation, on device 5
-    assert options.compile_options(5) == bytes.fromhex("1a19 08ffffffffffffffffff01 2001 2801" + assignment)
-    assert options.compile_options(0, {"name": True})[-10:] == bytes.fromhex("3a0a 0a04 6e616d65 1202 1001")[-10:]
+    assert options.compile_options([5]) == bytes.fromhex("1a19 08ffffffffffffffffff01 2001 2801" + assignment)
+    assert options.compile_options([0], {"name": True})[-10:] == bytes.fromhex("3a0a 0a04 6e616d65 1202 1001")[-10:]
 
 
 def test_options_of_programs(device):
@@ -225,10 +227,10 @@ def test_options_of_programs(device):
     client = device.client
     text = "module @m { func.func public @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> } }"
     for overrides in ({}, {"xla_cpu_enable_fast_math": True}, {"xla_backend_optimization_level": 1}):
-        loaded = client._compile(text, options.compile_options(device.id, overrides))
+        loaded = client._compile(text, options.compile_options([device.id], overrides))
         client.plugin.call("LoadedExecutable_Destroy", handle=loaded)
     with pytest.raises(jax.errors.JaxRuntimeError, match="xla_no_such_option"):
-        client._compile(text, options.compile_options(device.id, {"xla_no_such_option": True}))
+        client._compile(text, options.compile_options([device.id], {"xla_no_such_option": True}))
 
 
 def test_options_of_clients(monkeypatch):

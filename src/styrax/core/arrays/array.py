@@ -21,6 +21,7 @@ from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
+from .devices import together
 from .explicit import on_devices, sharding_of_type
 from .tokens import Token
 
@@ -182,8 +183,12 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         if told is not aval.given_sharding:
             aval = aval.update(sharding=told)
         buffer = self._live()
-        if sharding is not None and buffer.device not in (devices := sharding._device_assignment):
-            buffer = hooks.moved(self, devices[0])._live()
+        if sharding is not None:
+            devices = sharding._device_assignment
+            if (many := together(devices)) is not None:
+                return many.put(self, sharding)
+            if buffer.device not in devices:
+                buffer = hooks.moved(self, devices[0])._live()
         out = type(self)(aval, buffer, committed=True)
         if sharding is not None:
             out._sharding = sharding

@@ -89,13 +89,14 @@ class Backend(Protocol):
         """Runs one primitive at once: its result, a list of them if it has `multiple_results`."""
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                device: Device | None = None) -> Executable:
+                device: Device | None = None, compiler_options: Mapping[str, Any] = {}) -> Executable:
         """Compiles a program.
 
         Args:
           name: the program's name, for messages and profiles.
           donated: which arguments' memory it may write results to; empty for none.
           device: where it runs, None for the default device.
+          compiler_options: options of XLA, for backends that have it compile.
         """
 
     def accept(self, code: Mapping[bytes, bytes]) -> None:

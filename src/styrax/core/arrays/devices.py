@@ -57,9 +57,37 @@ class Device:
 
 
 class ManyDevices:
-    """The devices of several processes, in the place of one: what their arrays live on."""
+    """Several devices whose memories are apart, in the place of one: what arrays live on that are spread over them."""
 
     __slots__ = ()
+    client: Any
+    devices: tuple[Device, ...]
+    id: str  # as messages tell it
+    platform: str
+
+    def put(self, x: Any, sharding: Any) -> Any:
+        """A value as an array under a sharding over these devices."""
+        raise NotImplementedError
+
+    def part(self, array: Any, device: Device) -> Any:
+        """What one of the devices has of an array, as an array on it."""
+        raise NotImplementedError
+
+    def of_parts(self, shape: tuple[int, ...], sharding: Any, parts: Mapping[Device, Any]) -> Any:
+        """The array of a shape, under a sharding, whose parts the devices of this process hold."""
+        raise NotImplementedError
+
+
+def together(devices: tuple[Device, ...]) -> ManyDevices | None:
+    """These devices in the place of one; None for one device, and for devices with one memory."""
+    from .. import hooks
+
+    client = devices[0].client
+    if client is not None and client.shared_memory:  # some may be other processes'
+        return None if all(d.client is client for d in devices) else hooks.devices_of_processes(devices)
+    if client is None:
+        return hooks.devices_of_processes(devices)
+    return hooks.devices_of_plugin(devices) if len(devices) > 1 else None
 
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")  # as XLA's clients for CPUs name them

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..types.dims import is_symbolic
-from .devices import Device
+from .devices import Device, ManyDevices
 from .mesh import AbstractMesh, AxisType, Mesh, state
 from .shardings import NamedSharding, PartitionSpec, axes_of, over_no_mesh
 
@@ -80,14 +80,14 @@ def sums_text(sharding: NamedSharding) -> str:
     return f"{{{', '.join(told)}}}" if told else ""
 
 
-def on_devices(sharding: NamedSharding, device: Device) -> NamedSharding:
+def on_devices(sharding: NamedSharding, device: Device | ManyDevices) -> NamedSharding:
     """The sharding of an array on a device, or on it and others of its platform, by what its type tells. ValueError for
     a mesh of more devices than there are."""
     mesh = state.concrete
     if mesh.abstract_mesh != sharding.mesh:
         count, devices = sharding.mesh.size, [device]
         if count > 1:
-            devices = list(device.client.devices())
+            devices = list(device.devices if isinstance(device, ManyDevices) else device.client.devices())
             if count > len(devices):
                 raise ValueError(f"an array over {sharding.mesh} needs {count} devices; there are {len(devices)}")
         grid = np.empty(count, object)

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from .. import hooks
 from ..tracing.trace import Tracer
 from ..types.physical import physical_aval
-from . import backends, host_devices
+from . import backends, host_devices, mesh
 from .array import Array
-from .devices import Device, ManyDevices
+from .devices import Device, ManyDevices, together
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ def _buffer(x: Any) -> Any:
     return x.buffer if isinstance(x, Array) and not isinstance(x, Tracer) else None
 
 
-def common_device(args: Sequence[Any], described: Callable[[int], str]) -> Device | None:
+def common_device(args: Sequence[Any], described: Callable[[int], str]) -> Any:
     """The device that arguments are committed to; None where none is.
 
     Raises ValueError for several devices; `described` says in the message which argument has a number.
@@ -54,6 +54,20 @@ def elsewhere(args: Sequence[Any], client: object) -> bool:
     return any(b is not None and b.device.client is not client for b in map(_buffer, args))
 
 
+def home(devices: tuple[Device, ...]) -> Device | ManyDevices | None:
+    """Where a program for these devices runs; None where the default device will do."""
+    client = devices[0].client
+    if client is None or client.shared_memory and client is backends.get():
+        return None
+    return together(devices) or devices[0]
+
+
+def around() -> Device | ManyDevices | None:
+    """The same for the devices of the mesh in force: what is on no others is on these."""
+    grid = mesh.state.concrete
+    return None if grid.empty else home(tuple(grid.devices.flat))
+
+
 def spread_over(args: Sequence[Any]) -> Any:
     """The devices of several processes that an argument is spread over."""
     return next((b.device for b in map(_buffer, args) if b is not None and isinstance(b.device, ManyDevices)),
@@ -78,8 +92,8 @@ def apply_where_arguments_are(primitive: Any, args: tuple[Any, ...], params: dic
     """Runs one primitive on the device that its arguments are committed to, otherwise on the default backend."""
     backend = backends.get()
     device = common_device(args, lambda i: f"argument {'xyzuvw'[i % 6]} of {primitive.name}")
-    if device is None and host_devices.cohort is not None:
-        device = hooks.home_of_operation(params)
+    if device is None:
+        device = around() if host_devices.cohort is None else hooks.home_of_operation(params)
     if device is None or device.client is backend and backend.shared_memory:
         if elsewhere(args, backend):
             args = tuple([moved(x, backend.devices()[0]) for x in args])

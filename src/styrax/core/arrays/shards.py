@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import hooks
 from ..types.dtypes import ExtendedDType
 from .array import Array
-from .devices import Device, Shard, Sharding
+from .devices import Device, ManyDevices, Shard, Sharding, together
 
 
 def shards(array: Array) -> list[Shard]:
@@ -43,8 +42,9 @@ def bounds(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int,
 
 def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
     """A part of an array as an array on a device."""
-    if not array.is_fully_addressable:
-        return hooks.part_of_process(array, device)
+    there = array._live().device
+    if isinstance(there, ManyDevices):
+        return there.part(array, device)
     if not array._is_spread():
         return array if array.aval.given_sharding is None else array.placed(None)
     place = bounds(index, array.shape)
@@ -69,8 +69,8 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
 
 def whole(shape: tuple[int, ...], sharding: Sharding, parts: Mapping[Device, Array]) -> Array:
     """The array of a shape whose parts devices hold."""
-    if not sharding.is_fully_addressable:  # type: ignore[attr-defined]
-        return hooks.array_of_processes(shape, sharding, parts)
+    if (many := together(sharding._device_assignment)) is not None:
+        return many.of_parts(shape, sharding, parts)
     indices = sharding.addressable_devices_indices_map(shape)
     first = parts[next(iter(indices))]
     if first.shape == shape:

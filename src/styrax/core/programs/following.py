@@ -6,12 +6,12 @@ does on one device; what differs is what its results tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..arrays import backends, mesh
+from ..arrays import backends, mesh, moving
 from ..arrays.array import Array
-from ..arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..arrays.devices import Device, ManyDevices, Sharding, SingleDeviceSharding
 from ..arrays.explicit import on_devices
 from ..arrays.mesh import AxisType, Mesh
 from ..arrays.shardings import NamedSharding, PartitionSpec
@@ -83,12 +83,11 @@ class Following:
         for said, own in zip(self.in_shardings, given, strict=True):
             found.append(said if isinstance(said, Sharding) else own)
         self._check(found, given)
-        used = {v for eqn in self.closed.jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
-        used.update(v for v in self.closed.jaxpr.outvars if not isinstance(v, Literal))
-        found = [s if v in used or isinstance(said, Sharding) else None
-                 for v, s, said in zip(self.closed.jaxpr.invars, found, self.in_shardings, strict=True)]
+        read = set(read_arguments(self.closed))
+        found = [s if i in read or isinstance(said, Sharding) else None
+                 for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
-        inner = _inside(self.closed.jaxpr)
+        inner = next(_inside(self.closed.jaxpr), None)
         first = next((i for i, s in enumerate(found) if s is not None), None)
         if first is not None and inner is not None and isinstance(inner.mesh, Mesh) and (
                 _devices(found[first]) != _devices(inner)):
@@ -140,16 +139,29 @@ class Following:
                 f"device ids {_ids(sharding)} on platform {_platform(sharding)}")
 
 
-def _inside(jaxpr: Jaxpr) -> NamedSharding | None:
-    """A sharding over devices that a program tells a result of."""
+def _inside(jaxpr: Jaxpr) -> Iterator[NamedSharding]:
+    """The shardings over meshes that a program tells results of."""
     for eqn in jaxpr.eqns:
         told = told_sharding(eqn.params)
         if told is not None and told.mesh.axis_names and not told.mesh.manual_axes:
-            return told
+            yield told
         for inner in jaxprs_in_params(eqn.params):
-            told = _inside(inner)
-            if told is not None:
-                return told
+            yield from _inside(inner)
+
+
+def read_arguments(closed: ClosedJaxpr) -> list[int]:
+    """The numbers of the arguments that a program reads."""
+    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
+    used.update(v for v in closed.jaxpr.outvars if not isinstance(v, Literal))
+    return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
+
+
+def home(closed: ClosedJaxpr, said: tuple[Sequence[Any], Sequence[Any]]) -> Device | ManyDevices | None:
+    """Where a program runs by the devices that it names, or that are said of its arguments and results; None where the
+    default device will do."""
+    for told in (*said[0], *said[1], *_inside(closed.jaxpr)):
+        if isinstance(told, NamedSharding) and isinstance(told.mesh, Mesh) and not told.mesh.empty:
+            return moving.home(told._device_assignment)
     return None
 
 
@@ -237,4 +249,4 @@ def _platform(sharding: Any) -> str:
     return _devices(sharding)[0].platform.upper()
 
 
-__all__ = ["Following", "of_primitive", "put", "sharding_of"]
+__all__ = ["Following", "home", "of_primitive", "put", "read_arguments", "sharding_of"]

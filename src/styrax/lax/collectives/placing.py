@@ -6,10 +6,9 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from styrax.core import hooks
 from styrax.core.arrays import backends, host_devices, mesh, transfers
 from styrax.core.arrays.array import Array
-from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding, together
 from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type, with_mapped_axis
 from styrax.core.arrays.layouts import AutoLayout, Format
 from styrax.core.arrays.moving import moved
@@ -106,8 +105,8 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
             device = on_devices(device, array._live().device)
         device.check_compatible_aval(aval.shape)
         device.shard_shape(aval.shape)
-        if not device.is_fully_addressable:
-            return hooks.put_on_processes(x, device)
+        if (many := together(device._device_assignment)) is not None:
+            return many.put(x, device)
     if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
         return x
     if not isinstance(array, Array):
@@ -133,7 +132,7 @@ def _put_spanning(x: Array, device: Any) -> Array:
             device = NamedSharding(x.sharding.mesh, device.spec)
         device.shard_shape(x.shape)
         if device.device_set == x.sharding.device_set:
-            return hooks.put_on_processes(x, device)
+            return x._live().device.put(x, device)
     raise ValueError("an array over several processes can be put under shardings over the same devices only, got "
                      f"{device} for one under {x.sharding}")
 

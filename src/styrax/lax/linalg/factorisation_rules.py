@@ -18,7 +18,7 @@ from styrax.core.types.avals import ShapedArray
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.filling import pad
 from . import cusolver_calls as cusolver_calls
-from . import elimination, jacobi, lapack_calls, qr_iteration, reflections
+from . import double_shifts, elimination, jacobi, lapack_calls, qr_iteration, reflections
 from .cholesky import cholesky_p
 from .eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
 from .factor_updates import cholesky_update_p, tridiagonal_solve_p
@@ -33,11 +33,11 @@ def _cholesky(m: Any, x: Any) -> list[Any]:
     return m.op("stablehlo.cholesky", [x], [m.avals_out[0]], attributes="lower = true")
 
 
-_by_iteration = program(qr_iteration.schur, 2)
+_complex_schur, _real_schur = program(qr_iteration.schur, 2), program(double_shifts.schur, 2)
 
 
-def _complex_schur(m: Any, x: Any, **params: Any) -> Any:
-    return _by_iteration(m, x, **params) if is_complex(x.dtype) else NotImplemented
+def _schur(m: Any, x: Any, **params: Any) -> Any:
+    return (_complex_schur if is_complex(x.dtype) else _real_schur)(m, x, **params)
 
 
 def _expanded(m: Any, target: str, operands: Sequence[Any], results: Sequence[ShapedArray]) -> list[Any]:
@@ -97,7 +97,7 @@ _RULES: dict[Primitive, Rule] = {
     cholesky_update_p: program(elimination.cholesky_update, 2),
     eigh_p: program(jacobi.eigh),
     eig_p: program(qr_iteration.eig, 2),
-    schur_p: _complex_schur,
+    schur_p: _schur,
     hessenberg_p: program(reflections.hessenberg, 2),
     tridiagonal_p: program(reflections.tridiagonal, 2),
     svd_p: program(jacobi.svd),

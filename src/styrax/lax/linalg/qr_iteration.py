@@ -15,7 +15,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 
 from .eigen import diagonal
-from .matrices import INT32, adjoint, band, complex_dtype, identity, matmul, shape_of
+from .matrices import INT32, adjoint, band, complex_dtype, identity, is_complex, matmul, shape_of
 from .qr import householder_product
 from .reflections import hessenberg
 
@@ -23,14 +23,15 @@ SWEEPS = 30  # for each eigenvalue, at most; two or three are needed
 EXCEPTIONAL = 10  # after so many, another shift breaks a circle
 
 
-def _at(x: Any, i: Any, j: Any) -> Any:
+def at(x: Any, i: Any, j: Any) -> Any:
+    """An element as a scalar."""
     return lax.dynamic_slice(x, (i, j), (1, 1))[0, 0]
 
 
 def _shift(t: Any, last: Any, tries: Any) -> Any:
     """The eigenvalue of the last two rows that is nearer to the last element."""
     before = last - 1
-    a, b, c, d = (_at(t, i, j) for i in (before, last) for j in (before, last))
+    a, b, c, d = (at(t, i, j) for i in (before, last) for j in (before, last))
     half = (a - d) / 2
     root = lax.sqrt(half * half + b * c)
     below = lax.select(lax.abs(half + root) < lax.abs(half - root), half - root, half + root)
@@ -53,36 +54,47 @@ def _sweep(t: Any, z: Any, first: Any, last: Any, shift: Any) -> tuple[Any, Any]
         t = lax.dynamic_update_slice(t, matmul(turn, lax.dynamic_slice(t, (k, 0), (2, n))), (k, 0))
         t, z = (lax.dynamic_update_slice(v, matmul(lax.dynamic_slice(v, (0, k), (n, 2)), adjoint(turn)), (0, k))
                 for v in (t, z))
-        return t, z, _at(t, k + 1, k), _at(t, k + 2, k)
+        return t, z, at(t, k + 1, k), at(t, k + 2, k)
 
-    state = t, z, _at(t, first, first) - shift, _at(t, first + 1, first)
+    state = t, z, at(t, first, first) - shift, at(t, first + 1, first)
     t, z, *_ = lax.fori_loop(first, last, rotate, state)
     return band(t, False, -1), z
+
+
+def reduced(a: Any) -> tuple[Any, Any]:
+    """The Hessenberg form, reflections below it, and its basis; of a matrix of two rows or more."""
+    dtype = get_aval(a).dtype
+    packed, taus = hessenberg(a)
+    z = identity(shape_of(a)[0], dtype)
+    product = householder_product(packed[1:, :-1], taus)
+    return packed, lax.pad(product, np.zeros((), dtype), [(1, 0, 0)] * 2) + z * (z[:1].T)
+
+
+def split_off(t: Any, last: Any) -> tuple[Any, Any]:
+    """A Hessenberg form without the elements beside the diagonal that are as good as zero, and the first of the rows
+    that hang together with the row `last`."""
+    n, dtype = shape_of(t)[0], get_aval(t).dtype
+    info, places = dtypes.finfo(dtype), lax.iota(INT32, n)
+    size = lax.abs(diagonal(t))
+    beside = lax.abs(diagonal(lax.pad(t, np.zeros((), dtype), [(0, 0, 0), (1, -1, 0)])))
+    near = size + lax.pad(size, np.zeros((), size.dtype), [(1, -1, 0)])
+    split = beside <= near * float(info.eps) + float(info.tiny)
+    cut = lax.bitwise_and(lax.broadcast_in_dim(split, (n, n), (0,)),
+                          lax.broadcasted_iota(INT32, (n, n), 0) == lax.broadcasted_iota(INT32, (n, n), 1) + 1)
+    t = lax.select(cut, lax.full_like(t, 0), t)
+    return t, lax.reduce_max(lax.select(lax.bitwise_and(split, places <= last), places, lax.full_like(places, 0)), (0,))
 
 
 def _schur(a: Any) -> tuple[Any, Any, Any]:
     """The complex Schur form, its vectors, and whether all eigenvalues were found."""
     n = shape_of(a)[0]
-    dtype = get_aval(a).dtype
-    z = identity(n, dtype)
     if n == 1:
-        return a, z, a[0, 0] == a[0, 0]
-    packed, taus = hessenberg(a)
-    z = lax.pad(householder_product(packed[1:, :-1], taus), np.zeros((), dtype), [(1, 0, 0)] * 2) + z * (z[:1].T)
-    info = dtypes.finfo(dtype)
-    places = lax.iota(INT32, n)
+        return a, identity(n, get_aval(a).dtype), a[0, 0] == a[0, 0]
+    packed, z = reduced(a)
 
     def step(state: tuple) -> tuple:
         t, z, last, tries, left = state
-        size = lax.abs(diagonal(t))
-        beside = lax.abs(diagonal(lax.pad(t, np.zeros((), dtype), [(0, 0, 0), (1, -1, 0)])))
-        near = size + lax.pad(size, np.zeros((), size.dtype), [(1, -1, 0)])
-        split = beside <= near * float(info.eps) + float(info.tiny)
-        cut = lax.bitwise_and(lax.broadcast_in_dim(split, (n, n), (0,)),
-                              lax.broadcasted_iota(INT32, (n, n), 0) == lax.broadcasted_iota(INT32, (n, n), 1) + 1)
-        t = lax.select(cut, lax.full_like(t, 0), t)
-        first = lax.reduce_max(lax.select(lax.bitwise_and(split, places <= last), places, lax.full_like(places, 0)),
-                               (0,))
+        t, first = split_off(t, last)
         done = first == last
         swept = _sweep(t, z, first, last, _shift(t, lax.max(last, np.int32(1)), tries))
         t, z = (lax.select(done, old, new) for old, new in zip((t, z), swept, strict=True))
@@ -103,7 +115,7 @@ def _vectors(t: Any) -> Any:
     def substitute(k: Any, x: Any) -> Any:
         i = lax.convert_element_type(n - 1 - k, INT32)
         row = lax.dynamic_index_in_dim(t, i, 0)
-        gap = _at(t, i, i) - w
+        gap = at(t, i, i) - w
         gap = lax.select(lax.abs(gap) < least, lax.convert_element_type(lax.full_like(lax.abs(gap), 1) * least,
                                                                         get_aval(t).dtype), gap)
         places = lax.iota(INT32, n)
@@ -127,7 +139,8 @@ def _normalised(v: Any) -> Any:
 
 
 def _unless(good: Any, x: Any) -> Any:
-    return lax.select(good, x, lax.full_like(x, complex(np.nan, np.nan)))
+    nan = complex(np.nan, np.nan) if is_complex(get_aval(x).dtype) else np.nan
+    return lax.select(good, x, lax.full_like(x, nan))
 
 
 def eig(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any) -> list[Any]:
@@ -143,5 +156,9 @@ def eig(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: 
 
 def schur(a: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
     """The Schur form of a complex matrix, and its vectors if asked for; NaN where the iteration fails."""
-    t, z, good = _schur(a)
-    return [_unless(good, x) for x in ([t, z] if compute_schur_vectors else [t])]
+    return given(*_schur(a), compute_schur_vectors)
+
+
+def given(t: Any, z: Any, good: Any, vectors: bool) -> list[Any]:
+    """A Schur form, and its vectors if asked for; NaN where the iteration failed."""
+    return [_unless(good, x) for x in ([t, z] if vectors else [t])]

@@ -77,6 +77,10 @@ Executable_Serialize executable text size# owner deleter
 Executable_DeserializeAndLoad client data size# executable options options_size#
 LoadedExecutable_GetExecutable loaded executable
 LoadedExecutable_Execute executable options arguments devices# arguments_count# results events device
+TopologyDescription_Create arrangement arrangement_size# options count# topology
+TopologyDescription_GetDeviceDescriptions topology items count#
+TopologyDescription_PlatformVersion topology text size#
+Compile topology program options size# client executable
 Buffer_CopyToDevice buffer device copy
 Buffer_ToHostBuffer buffer layout target size# event
 Buffer_ReadyEvent buffer event

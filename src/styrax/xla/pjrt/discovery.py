@@ -84,14 +84,19 @@ def _folders(package: str) -> list[Path]:
     return [Path(p) for p in spec.submodule_search_locations or ()] if spec is not None else []
 
 
+def find(platform: str) -> Found | None:
+    """The plugin that serves a platform."""
+    names = INSTANCES.get(platform, (platform,))
+    return next((p for p in plugins() if p.platform in names), None)
+
+
 @cache
 def backend(platform: str) -> Backend | None:
     """The backend of a platform that a plugin serves, None where there is no such plugin.
 
     Raises RuntimeError where there is one that does not work.
     """
-    names = INSTANCES.get(platform, (platform,))
-    found = next((p for p in plugins() if p.platform in names), None)
+    found = find(platform)
     if found is None:
         return None
     if found.platform != platform:

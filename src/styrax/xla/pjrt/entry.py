@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from ...compile.jaxprs.dead_equations import drop_unused
+from ...core.arrays.devices import Sharding
 from ...core.programs.jaxpr import ClosedJaxpr, Literal, Var
 from ...core.types import dtypes, physical
 from ...core.types.avals import AbstractToken, AbstractValue
+from ..depth import room
 from ..stablehlo import Module
 from .foreign_functions import Numbered
 
@@ -28,12 +30,16 @@ class Entry:
         argument.
       callbacks: the Python functions that it calls.
       text: the StableHLO module.
+
+    Args:
+      spread: how arguments and results are spread, for a program that is parted among so many `devices`.
     """
 
     __slots__ = ("aliases", "callbacks", "closed", "constants", "kept", "read", "text")
 
     def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], callbacks: Numbered,
-                 libraries: Collection[str]):
+                 libraries: Collection[str], spread: tuple[Sequence[Sharding], Sequence[Sharding]] | None = None,
+                 devices: int = 1):
         closed = drop_unused(physical.lower(closed))  # which need not have rules
         jaxpr = closed.jaxpr
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
@@ -53,24 +59,38 @@ class Entry:
         self.closed = ClosedJaxpr(jaxpr.replace(
             constvars=[v for v, _ in inner], invars=[*(v for v, _ in outer), *(jaxpr.invars[i] for i in self.read)],
             outvars=[jaxpr.outvars[k] for k in self.kept]), [c for _, c in inner])
-        self.aliases = self._aliases(donated)
+        self.aliases = self._aliases(donated, spread)
         attributes = [""] * len(self.closed.in_avals)
         for k, i in self.aliases.items():
             attributes[i] = f"tf.aliasing_output = {k} : i32"
-        module = Module(f"jit_{name}", libraries=libraries)
+        module = Module(f"jit_{name}", libraries=libraries, sharded=spread is not None)
         module.callbacks = self.callbacks = callbacks
-        module.add_function("main", self.closed, "public", attributes)
+        results: Sequence[str] = ()
+        if spread is not None and module.meshes is not None:
+            module.meshes.devices = devices
+            told = [None] * len(outer) + [spread[0][i] for i in self.read]
+            attributes = module.meshes.attributes(attributes, told, self.closed.in_avals)
+            kept = [spread[1][k] for k in self.kept]
+            results = module.meshes.attributes([""] * len(kept), kept, self.closed.out_avals)
+        with room():
+            module.add_function("main", self.closed, "public", attributes, results)
         self.text = module.text()
 
-    def _aliases(self, donated: Sequence[bool]) -> dict[int, int]:
+    def _aliases(self, donated: Sequence[bool],
+                 spread: tuple[Sequence[Sharding], Sequence[Sharding]] | None) -> dict[int, int]:
         found: dict[int, int] = {}
         first = len(self.constants)
         avals = self.closed.out_avals
+
+        def alike(i: int, k: int) -> bool:
+            return spread is None or spread[0][i].is_equivalent_to(  # type: ignore[attr-defined]
+                spread[1][self.kept[k]], len(avals[k].shape))
+
         for position, i in enumerate(self.read):
             if donated and donated[i]:
                 given = self.closed.in_avals[first + position]
                 same = (k for k, a in enumerate(avals)
-                        if k not in found and (a.shape, a.dtype) == (given.shape, given.dtype))
+                        if k not in found and (a.shape, a.dtype) == (given.shape, given.dtype) and alike(i, k))
                 k = next(same, None)
                 if k is not None:
                     found[k] = first + position

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -97,10 +98,10 @@ class Registry:
 
 
 class Callbacks:
-    """The Python functions that the programs of a client call, by numbers. Each program has a `Numbered`.
+    """The Python functions that the programs of a plugin call, by numbers. Each program has a `Numbered`.
 
     Args:
-      plugin: the client's plugin.
+      plugin: the plugin.
       copies: how the memory of its devices is reached.
 
     Raises NotImplementedError for a plugin that takes no foreign functions.
@@ -108,6 +109,7 @@ class Callbacks:
 
     def __init__(self, plugin: Plugin, copies: Copies):
         self.functions: dict[int, Callable[..., Sequence[Any]]] = {}
+        self.failures: dict[int, list[BaseException]] = {}  # of functions that a program goes on without
         self.next = 0
         self._copies = copies
         self._handler = _Handler(self._call)
@@ -139,15 +141,30 @@ class Callbacks:
             if operand.nbytes:
                 copies.to_host(operand.ctypes.data, source, operand.nbytes, stream)
         copies.wait(stream)
-        results = self.functions[number](*operands)
-        kept = []
-        for i, (address, value) in enumerate(zip(_pointers(frame.results), results, strict=True)):
-            target, wanted = _memory(address)
-            result = _result(value, wanted, i)
-            kept.append(result)
+        wanted = list(map(_memory, _pointers(frame.results)))
+        try:
+            values = zip(self.functions[number](*operands), wanted, strict=True)
+            results = [_result(value, array, i) for i, (value, (_, array)) in enumerate(values)]
+        except BaseException as error:
+            if number not in self.failures:
+                raise
+            self.failures[number].append(error)
+            results = [np.zeros_like(array) for _, array in wanted]
+        for (target, _), result in zip(wanted, results, strict=True):
             if result.nbytes:
                 copies.to_device(target, result.ctypes.data, result.nbytes, stream)
         copies.wait(stream)
+
+
+_of_library: dict[Path, Callbacks] = {}
+
+
+def callbacks(plugin: Plugin, copies: Copies) -> Callbacks:
+    """Those of a plugin's library, which knows one function by that name, however many clients it has."""
+    path = plugin.path.resolve()
+    if path not in _of_library:
+        _of_library[path] = Callbacks(plugin, copies)
+    return _of_library[path]
 
 
 class Numbered:
@@ -155,12 +172,15 @@ class Numbered:
 
     Args:
       of_client: gives the `Callbacks`, for a program that has some.
+      failures: where exceptions go that do not end the program: one on several devices, of which XLA ends the process
+        when a device waits in vain for another.
     """
 
-    __slots__ = ("_all", "_of_client", "numbers")
+    __slots__ = ("_all", "_of_client", "failures", "numbers")
 
-    def __init__(self, of_client: Callable[[], Callbacks]):
+    def __init__(self, of_client: Callable[[], Callbacks], failures: list[BaseException] | None = None):
         self._of_client = of_client
+        self.failures = failures
         self._all: Callbacks | None = None
         self.numbers: list[int] = []
 
@@ -170,6 +190,8 @@ class Numbered:
     def append(self, function: Callable[..., Sequence[Any]]) -> None:
         self._all = found = self._all or self._of_client()
         found.functions[found.next] = function
+        if self.failures is not None:
+            found.failures[found.next] = self.failures
         self.numbers.append(found.next)
         found.next += 1
 
@@ -177,6 +199,7 @@ class Numbered:
         for number in self.numbers:
             if self._all is not None:
                 self._all.functions.pop(number, None)
+                self._all.failures.pop(number, None)
 
 
 def _pointers(values: Any) -> list[int]:

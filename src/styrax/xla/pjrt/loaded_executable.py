@@ -8,15 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...compile import costs
-from ...compile.pipeline import compile_to_loops
 from ...core.arrays.array import array_type
 from ...core.arrays.backends import Elsewhere
 from ...core.programs.jaxpr import ClosedJaxpr
 from ...core.tracing.trace import Tracer, raise_leak
-from ...core.types import physical
 from .c_api import filled
 from .entry import Entry
+from .inspected import Inspected
 from .plugin_buffers import Buffer
 
 if TYPE_CHECKING:
@@ -26,44 +24,49 @@ OWNERS = 4  # references to a buffer that its array and a call hold: in lists, v
 
 
 class ArgumentBlock:
-    """The memory for one call of a program at a time: the structures are written once, handles at each call."""
+    """The memory for one call of a program at a time: the structures are written once, handles at each call.
+
+    The handles of several devices stand one device after the other.
+    """
 
     __slots__ = ("address", "arguments", "finished", "held", "kept", "options", "results")
 
-    def __init__(self, program: Executable):
-        arguments, results = len(program.entry.closed.in_avals), len(program.results)
-        self.arguments = (ctypes.c_void_p * max(1, arguments))()
-        self.results = (ctypes.c_void_p * max(1, results))()
+    def __init__(self, program: Executable, devices: int = 1):
+        arguments, results = len(program.entry.closed.in_avals), len(program.entry.closed.out_avals)
+        self.arguments = (ctypes.c_void_p * max(1, devices * arguments))()
+        self.results = (ctypes.c_void_p * max(1, devices * results))()
         self.kept = (ctypes.c_int64 * max(1, arguments))()  # numbers of arguments that are not donated this time
-        self.finished = (ctypes.c_void_p * 1)()  # the event of the end, where that is wanted
+        self.finished = (ctypes.c_void_p * devices)()  # the events of the end, where they are wanted
         self.options = filled("ExecuteOptions", kept=ctypes.addressof(self.kept))
-        lists = [(ctypes.c_void_p * 1)(ctypes.addressof(part)) for part in (self.arguments, self.results)]
+        lists = [(ctypes.c_void_p * devices)(*(ctypes.addressof(part) + 8 * count * i for i in range(devices)))
+                 for part, count in ((self.arguments, arguments), (self.results, results))]
         call = filled("LoadedExecutable_Execute", executable=program.loaded, options=ctypes.addressof(self.options),
-                      arguments=ctypes.addressof(lists[0]), devices=1, arguments_count=arguments,
+                      arguments=ctypes.addressof(lists[0]), devices=devices, arguments_count=arguments,
                       results=ctypes.addressof(lists[1]),
                       events=None if program.effects is None else ctypes.addressof(self.finished))
         self.held = lists, call
         self.address = ctypes.addressof(call)
 
 
-class Executable:
+class Executable(Inspected):
     """A compiled program on one device: call it with arrays there, get arrays.
 
     Arguments on other devices raise `Elsewhere`, those of other types TypeError: a plugin would look at their sizes
     alone.
     """
 
-    __slots__ = ("aliased", "blocks", "closed", "constant_handles", "constants", "device", "effects", "entry", "hollow",
-                 "in_types", "key", "loaded", "name", "pack", "plugin", "read", "results", "unpack")
+    __slots__ = ("aliased", "blocks", "constant_handles", "constants", "device", "effects", "hollow", "in_types",
+                 "loaded", "pack", "read", "results", "unpack")
 
-    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, device: PluginDevice, name: str, key: bytes):
+    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, chosen: bytes, device: PluginDevice,
+                 name: str):
         client = device.client
         self.closed = closed
         self.entry = entry
         self.loaded = loaded
         self.device = device
         self.name = name
-        self.key = key
+        self.chosen = chosen
         self.plugin = client.plugin
         of = lambda a: client.type_of(device, a.dtype, a.shape)
         self.read = entry.read
@@ -117,14 +120,19 @@ class Executable:
 
     def _keep_seen(self, block: ArgumentBlock, args: Sequence[Any]) -> None:
         """Has the plugin copy those donated arguments whose memory somebody else sees."""
-        count = 0
+        seen = []
         for i in self.aliased:
             array = args[self.read[i]]
             buffer = array.buffer
             if sys.getrefcount(buffer) > OWNERS or array._numpy is not None:
-                block.kept[count] = len(self.constants) + i
-                count += 1
-        block.options.kept_count = count
+                seen.append(i)
+        self.keep(block, seen)
+
+    def keep(self, block: ArgumentBlock, seen: Sequence[int]) -> None:
+        """Says for a call that the memory of these arguments, by their places among those that are read, is kept."""
+        first = len(self.entry.constants)
+        block.kept[:len(seen)] = [first + i for i in seen]
+        block.options.kept_count = len(seen)
 
     def _refuse(self, args: Sequence[Any]) -> None:
         """Raises for arguments that the program does not take as they are."""
@@ -139,41 +147,12 @@ class Executable:
                 raise TypeError(f"{self.name} was compiled for an argument of type {kind} and is called with "
                                 f"{buffer.type}")
 
-    # -- what is known of it -------------------------------------------------------------------------
-    def as_text(self, dialect: str | None = None) -> str:
-        """The StableHLO module. Raises ValueError for dialects that plugins do not print."""
-        if dialect not in (None, "stablehlo"):
-            raise ValueError(f"unknown dialect: {dialect}")
-        return self.entry.text
-
-    def _executable(self) -> int:
+    def executable(self) -> int:
         return self.plugin.call("LoadedExecutable_GetExecutable", loaded=self.loaded).executable
 
-    def machine_code(self) -> dict[bytes, bytes]:
-        """The program as the plugin serialises it, under a key of the plugin, the options and the text."""
-        executable = self._executable()
-        try:
-            told = self.plugin.call("Executable_Serialize", executable=executable)
-            data = ctypes.string_at(told.text, told.size)
-            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.deleter)(told.owner)
-        finally:
-            self.plugin.call("Executable_Destroy", handle=executable)
-        return {self.key or self.device.client.key(self.entry.text, self.device): data}
-
-    def memory_analysis(self) -> tuple[int, int, int, int, int]:
-        """Bytes of code, arguments, results, results in donated arguments, and workspace, as the plugin tells them."""
-        executable = self._executable()
-        try:
-            told = self.plugin.call("Executable_GetCompiledMemoryStats", executable=executable)
-        finally:
-            self.plugin.call("Executable_Destroy", handle=executable)
-        return told.code, told.arguments, told.results, told.alias, told.workspace
-
-    def cost_analysis(self) -> dict[str, float]:
-        """Estimates of our own, read off the loops that the CPU compiler makes of the program: plugins have none."""
-        return costs.analyse(compile_to_loops(physical.lower(self.closed), self.name, (), _VECTOR))
+    @property
+    def key(self) -> bytes:
+        return self.device.client.key(self.entry.text, self.chosen)
 
 
-_VECTOR = 32  # bytes of a vector, for estimates
-
-__all__ = ["Executable"]
+__all__ = ["ArgumentBlock", "Executable"]

@@ -4,34 +4,52 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
 
 from ...core.settings import config
-from ...protocol_buffers import encode
+from ...protocol_buffers import encode, varint
 from .c_api import address_of, structure
 
 Option = str | bool | int | float
+NONE: Mapping[str, Option] = {}
 
 
 # XLA's options for programs on the host's processors. Without the first, a maximum with a NaN may be the other operand.
 ON_HOST: Mapping[str, Option] = {"xla_cpu_enable_fast_min_max": False}
+# Of programs on several devices: otherwise newer versions of XLA warn of each that it is in Shardy's dialect.
+PARTED: Mapping[str, Option] = {"xla_enable_hlo_sharding_v3": False}
 _OF_OPTION = {str: 1, bool: 2, int: 3, float: 4}  # fields of xla.OptionOverrideProto
+# Fields of xla.ExecutableBuildOptionsProto for what are no debug options, with the types of their values
+_OF_BUILD = {"exec_time_optimization_effort": (20, float), "memory_fitting_effort": (21, float),
+             "optimization_level": (24, int), "memory_fitting_level": (25, int)}
 
 
-def compile_options(device: int, overrides: Mapping[str, Option] = {}) -> bytes:
-    """An `xla.CompileOptionsProto` for a program on one device.
+def compile_options(devices: Sequence[int], given: Mapping[str, Option] = NONE) -> bytes:
+    """An `xla.CompileOptionsProto` for a program on one device, or one that is parted among several.
 
     It is never empty: a plugin ends the process on options without a device assignment.
 
     Args:
-      device: the device's global number.
-      overrides: XLA's debug options by name, `xla_…`.
+      devices: their global numbers, in the order of the program's partitions.
+      given: XLA's options by name. Which debug options there are, `xla_…`, and their types, the plugin knows.
     """
-    assignment = encode([(1, 1), (2, 1), (3, encode([(1, device)]))])  # replicas, computations, devices of the first
-    build = encode([(1, -1), (4, 1), (5, 1), (9, assignment)])  # no ordinal, replicas, partitions
-    changed = [(7, encode([(1, name), (2, encode([(_OF_OPTION[type(value)], value)]))])) for name, value in
-               overrides.items()]
-    return encode([(3, build), *changed])
+    count = len(devices)
+    # replicas, computations, and for each computation its device
+    assignment = encode([(1, 1), (2, count), *((3, encode([(1, device)])) for device in devices)])
+    parted = [(6, True), (19, True)] if count > 1 else []  # by the partitioner, told in Shardy's dialect
+    build = encode([(1, -1), (4, 1), (5, count), *parted, (9, assignment)])  # no ordinal, replicas, partitions
+    overrides = []
+    for name, value in ({**PARTED, **given} if count > 1 else given).items():
+        field, kind = _OF_BUILD.get(name, (0, None))
+        if kind is float:
+            build += varint(field << 3 | 5) + struct.pack("<f", value)
+        elif field:
+            build += encode([(field, int(value))])
+        else:
+            number = next(n for kind, n in _OF_OPTION.items() if isinstance(value, kind))
+            overrides.append((7, encode([(1, name), (2, encode([(number, value)]))])))
+    return encode([(3, build), *overrides])
 
 
 # -- options of clients ------------------------------------------------------------------------------

@@ -29,12 +29,13 @@ from .adoption import Adoption
 from .c_api import address_of, filled
 from .device_copies import copies
 from .entry import Entry
-from .foreign_functions import Callbacks, Numbered
+from .foreign_functions import Callbacks, Numbered, callbacks
 from .in_flight import Effects
 from .loaded_executable import Executable
 from .plugin import Plugin
 from .plugin_buffers import Buffer, BufferType, element_type
 from .plugin_devices import PluginDevice
+from .spread_programs import SpreadExecutable
 
 # The kinds of devices in DLPack's enumeration
 _DLPACK = {"cuda": 2, "rocm": 10, "oneapi": 14, "xpu": 14}
@@ -74,7 +75,6 @@ class PluginBackend:
         self._eager: dict[Any, Executable | Watched] = {}
         self._accepted: dict[bytes, bytes] = {}
         self._adoption = Adoption(plugin)
-        self._called: Callbacks | None = None
         self.effects = Effects(plugin)
         self.operand = Operands(self._copy).operand
 
@@ -100,6 +100,11 @@ class PluginBackend:
         return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)  # type: ignore[return-value]
 
     def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
+        source, aval = self.elements(value, aval)
+        return Array(aval, self.buffer(source, device or self.default_device()))
+
+    def elements(self, value: Any, aval: ShapedArray) -> tuple[np.ndarray, ShapedArray]:
+        """What goes to a device of a value of NumPy's or Python's, and the type of the array there."""
         if transfers.used:
             transfers.check(aval)
         rule = canonicalizers.get(type(value), canonical_value)
@@ -109,7 +114,7 @@ class PluginBackend:
         aval = shaped(source.shape, source.dtype, aval.weak_type)
         if source.dtype == dtypes.float0:  # nobody reads it, and PJRT has nothing of the kind
             source = np.zeros(source.shape, np.bool_)
-        return Array(aval, self.buffer(source, device or self.default_device()))
+        return source, aval
 
     def buffer(self, source: np.ndarray, device: PluginDevice) -> Buffer:
         """A copy of an array on a device."""
@@ -146,15 +151,25 @@ class PluginBackend:
 
     # -- programs ----------------------------------------------------------------------------------------
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                device: Device | None = None) -> Executable:
+                device: Device | None = None,
+                compiler_options: Mapping[str, options.Option] = options.NONE) -> Executable:
         there: Any = device or self.default_device()
         entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries)
-        text = entry.text
-        chosen = self.options(there)
-        key = self.key(text, there) if self._accepted else b""
-        known = self._accepted.get(key)
-        loaded = self._load(known, chosen) if known is not None else self._compile(text, chosen)
-        return Executable(closed, entry, loaded, there, name, key)
+        return Executable(closed, entry, *self.loaded(entry.text, (there,), compiler_options), there, name)
+
+    def compile_for_many(self, closed: ClosedJaxpr, name: str, devices: Any,
+                         spread: tuple[Sequence[Any], Sequence[Any]], donated: Sequence[bool],
+                         compiler_options: Mapping[str, options.Option]) -> SpreadExecutable:
+        """A program for several devices in the place of one, for arguments and results under these shardings."""
+        return SpreadExecutable(closed, name, devices, spread, donated, compiler_options)
+
+    def loaded(self, text: str, devices: Sequence[Device],
+               compiler_options: Mapping[str, options.Option]) -> tuple[int, bytes]:
+        """A program compiled for devices and loaded there, or loaded alone where it was accepted, and its options."""
+        own = options.ON_HOST if self.dlpack_type == HOST else options.NONE
+        chosen = options.compile_options([d.id for d in devices], {**own, **compiler_options})
+        known = self._accepted.get(self.key(text, chosen)) if self._accepted else None
+        return self._load(known, chosen) if known is not None else self._compile(text, chosen), chosen
 
     @cached_property
     def libraries(self) -> tuple[str, ...]:
@@ -163,13 +178,7 @@ class PluginBackend:
 
     def _callbacks(self) -> Callbacks:
         """The Python functions that programs call. NotImplementedError where they would not see the memory."""
-        if self._called is None:
-            self._called = Callbacks(self.plugin, copies(self.platform))
-        return self._called
-
-    def options(self, device: Device) -> bytes:
-        """What programs on a device are compiled with."""
-        return options.compile_options(device.id, options.ON_HOST if self.dlpack_type == HOST else {})
+        return callbacks(self.plugin, copies(self.platform))
 
     def _compile(self, text: str, chosen: bytes) -> int:
         code, form = text.encode(), b"mlir"
@@ -183,9 +192,9 @@ class PluginBackend:
             "Executable_DeserializeAndLoad", client=self.handle, data=address_of(data),
             size=len(data), options=address_of(chosen), options_size=len(chosen)).executable
 
-    def key(self, text: str, device: Device) -> bytes:
+    def key(self, text: str, chosen: bytes) -> bytes:
         """What a compiled program is kept under: a plugin would load one of another version without complaint."""
-        parts = self.plugin.fingerprint, self.platform_version.encode(), self.options(device), text.encode()
+        parts = self.plugin.fingerprint, self.platform_version.encode(), chosen, text.encode()
         return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
 
     def accept(self, code: Mapping[bytes, bytes]) -> None:

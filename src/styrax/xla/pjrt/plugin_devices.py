@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .plugin_client import PluginBackend
 
 # What a device's platform is called where that is not the name of its backend
-_PLATFORMS = {"cuda": "gpu", "rocm": "gpu"}
+PLATFORMS = {"cuda": "gpu", "rocm": "gpu"}
 
 
 class PluginDevice(Device):
@@ -24,7 +24,7 @@ class PluginDevice(Device):
         call = client.plugin.call
         description = call("Device_GetDescription", device=handle).description
         super().__init__(
-            _PLATFORMS.get(client.platform, client.platform),
+            PLATFORMS.get(client.platform, client.platform),
             call("DeviceDescription_Id", description=description).id,
             client.plugin.text("DeviceDescription_Kind", description=description), client,
             call("DeviceDescription_ProcessIndex", description=description).process)
