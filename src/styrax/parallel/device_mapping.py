@@ -178,7 +178,7 @@ class _Layout:
                 wanted = self.along(size, x, axis)
                 if not wanted.is_equivalent_to(x.sharding, x.ndim):
                     raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got "
-                                     f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg shape: "
+                                     f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
                                      f"{x.aval.str_short()}")
         return size
 

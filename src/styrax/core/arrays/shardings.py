@@ -185,9 +185,12 @@ class NamedSharding(Sharding):
     @api_boundary
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
                  _logical_device_ids: Any = None):
+        if spec is None or mesh is None:
+            raise TypeError("NamedSharding(): incompatible function arguments: they are a mesh and a PartitionSpec, "
+                            f"got {type(mesh).__name__} and {type(spec).__name__}")
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(f"the specification of a NamedSharding must be a PartitionSpec, got {spec!r} of type "
-                            f"{type(spec)}")
+            raise AttributeError(f"{type(spec).__name__!r} object has no attribute 'partitions': the specification of "
+                                 f"a NamedSharding must be a PartitionSpec, got {spec!r}")
         self.mesh = mesh
         self.spec = spec
         if memory_kind is not None and isinstance(mesh, Mesh):

@@ -132,10 +132,11 @@ def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
         return around if around.explicit_axes else None
     if not around.empty and around is not found and around != found:
         if around.manual_axes and not found.manual_axes and around.shape_tuple == found.shape_tuple:
+            closed_over = next(x for x in operands if getattr(x, "given_sharding", None) is not None)
             raise NotImplementedError(
                 "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not implemented. As "
-                "a workaround, please pass those inputs as an argument to shard_map. Got inputs "
-                f"{', '.join(x.str_short(True) for x in operands)}")
+                "a workaround, please pass those inputs as an argument to shard_map. Got input with shape "
+                f"{closed_over.str_short(True, mesh_axis_types=True)}")
         raise ValueError(f"For primitive {name}, context mesh {around} should match the aval mesh {found}")
     return found
 

@@ -369,11 +369,13 @@ physicals[sharding_constraint_p] = lambda _, x, **params: x
 
 @sharding_constraint_p.def_impl
 def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
-    if backends.several and isinstance(x, Array) and x.committed and isinstance(sharding.mesh, mesh.Mesh) and (
-            x.devices() != sharding.device_set):
-        raise ValueError("Received incompatible devices for jitted computation. Got an argument with shape "
-                         f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and explicit "
-                         f"output sharding with device ids {[d.id for d in sharding._device_assignment]}")
+    if backends.several and isinstance(x, Array) and x.committed and isinstance(sharding.mesh, mesh.Mesh):
+        devices, wanted = (s._device_assignment for s in (x.sharding, sharding))
+        if devices != wanted:
+            raise ValueError("Received incompatible devices for jitted computation. Got argument x of _identity_fn "
+                             f"with shape {x.aval.str_short()} and with device ids {[d.id for d in devices]} on "
+                             f"platform {devices[0].platform.upper()} and explicit output sharding with device ids "
+                             f"{[d.id for d in wanted]} on platform {wanted[0].platform.upper()}")
     return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)
 
 

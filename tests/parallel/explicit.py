@@ -1,0 +1,105 @@
+"""Arrays on meshes with explicit axes: what operations are told of their results, stages ahead of time, what stands for
+arrays, and what does not fit."""
+
+from __future__ import annotations
+
+INITIALIZERS = ["zeros", "ones", "constant(2.)", "uniform()", "normal()", "truncated_normal()", "glorot_normal()",
+                "he_uniform()", "orthogonal()"]
+
+# functions that are told how their result is spread: it is, eagerly and in programs
+TOLD = [
+    *(f"jax.nn.initializers.{f}(jax.random.key(0), (8, 2), out_sharding=P('i')) * 0" for f in INITIALIZERS),
+    "jnp.arange(16.).reshape(8, 2, out_sharding=P('i'))",
+    "jax.device_put(x64, P('i')).reshape(64, out_sharding=P('i'))",
+    "jnp.arange(16.).reshape(2, 8).flatten(out_sharding=P('i'))",
+    "jnp.repeat(jnp.asarray(x8), 2, out_sharding=P('i'))",
+    "jnp.repeat(jnp.asarray(x8), i8 % 3, total_repeat_length=8, out_sharding=P('i'))",
+    "jax.ops.segment_sum(jnp.asarray(x16), i16 // 2, num_segments=8, out_sharding=P('i'))",
+    "jax.ops.segment_max(jnp.asarray(x16), i16 // 2, num_segments=8, out_sharding=P('i'))",
+    "jax.ops.segment_prod(jnp.asarray(x16), i16 // 2, num_segments=8, out_sharding=P(unreduced={'i'}))",
+    "jnp.asarray(x16).at[i8].get(out_sharding=P('i'))",
+    "jnp.asarray(x16).at[i8].set(1., out_sharding=P('i'))",
+    "jnp.full((8, 2), 3., out_sharding=NamedSharding(e8, P('i')))",
+    "lax.reduce(jnp.asarray(x64), np.float32(0), lax.add, (1,), out_sharding=P('i'))",
+    "jnp.bincount(i8, length=8, out_sharding=P('i'))",
+    "jnp.percentile(jnp.asarray(x8), 50., out_sharding=P())",
+    "jax.jit(lambda x: x * 2, out_shardings=P('i'))(jnp.arange(8)) + 1",
+]
+_EACH = ("def f():\n    return {}\n"
+         "with jax.set_mesh(e8):\n    out = [(y, str(jax.typeof(y)), y.sharding.spec) for y in "
+         "(f(), jax.jit(f)())]\nout")
+
+MISTAKES = [
+    "jnp.zeros(8, out_sharding=NamedSharding(m8, P(None)))",
+    "jnp.zeros(8, out_sharding=NamedSharding(m42, P(None)))",
+    "jnp.einsum('ij,jk->ik', x64, x64, out_sharding=NamedSharding(m8, P()))",
+    "jax.jit(lambda x: jnp.einsum('ij,jk->ik', x, x, out_sharding=NamedSharding(m8, P())))(x64)",
+    "jnp.zeros(8, out_sharding='i')",
+    "jnp.zeros(7, out_sharding=P('i'))",
+    "jax.sharding.auto_axes(lambda x: jnp.einsum('ij,jk->ik', x, x, out_sharding=P('i')), out_sharding=P('i'))(x64)",
+    "w, x = jnp.ones((1, 8)), jax.device_put(x64, P('i'))\n"
+    "jax.jit(jax.shard_map(lambda x: x + w, in_specs=P('i'), out_specs=P('i')))(x)",
+]
+
+PLAIN = [
+    "jax.jit(lambda k: jax.random.normal(k, (8, 2), out_sharding=NamedSharding(e8, P('i'))))(jax.random.key(0))",
+    "lax.with_sharding_constraint(jax.device_put(x8, S8), NamedSharding(Mesh(np.array(D[::-1]), ('i',)), P('i')))",
+    "jax.jit(lambda x: x, out_shardings=NamedSharding(Mesh(np.empty((), object), ()), P()))(x8)",
+    "jax.jit(lambda x: x, in_shardings=NamedSharding(Mesh(np.empty((), object), ()), P()))(x8)",
+    *(f"jax.make_mesh((4, 2), ('a', 'b'), {types}).axis_types" for types in (
+        "jax.sharding.AxisType.Auto", "('auto', 'auto')", "[jax.sharding.AxisType.Auto] * 2", "()",
+        "(jax.sharding.AxisType.Auto,) * 3", "'auto'")),
+    "jax.sharding.AbstractMesh((2, 2), ('x', 'y')).update_axis_types({'x': 'explicit'})",
+    "NamedSharding(m8, None)", "NamedSharding(None, P())", "NamedSharding(m8, 'i')", "NamedSharding(m8, ('i',))",
+    "class C:\n    __slots__ = ()\n    def __call__(self, x):\n        return x\nf = jax.jit(C())\nf(x8)",
+    *(f"jax.jit(lambda x: x).lower(1.).compile(compiler_options={{'{k}': {v}}})(1.)" for k, v in (
+        ("xla_embed_ir_in_executable", "'maybe'"), ("xla_embed_ir_in_executable", "'true'"),
+        ("xla_backend_optimization_level", "'two'"), ("xla_backend_optimization_level", "'2'"))),
+]
+
+PARTS = [
+    *(f"jax.make_array_from_single_device_arrays((8,), S8, {parts})" for parts in (
+        "[]", "[jnp.ones(1)]", "[jnp.ones(1)] * 8", "[jax.device_put(np.ones(2), d) for d in D]",
+        "[jax.device_put(np.ones(1, t), d) for d, t in zip(D, 'ffffffii')]", "jnp.ones(8)", "list(range(8))",
+        "[jax.device_put(np.ones(1), d) for d in D]")),
+    *(f"jax.make_array_from_callback((8,), S8, {parts})" for parts in (
+        "lambda i: x8[i][:0]", "lambda i: 3", "lambda i: x8[i], dtype=np.int32", "lambda i: x8[i]")),
+    "jax.jit(lambda x: jax.make_array_from_callback((8,), S8, lambda i: x[i]))(x8)",
+]
+
+STRUCTS = [
+    "jax.ShapeDtypeStruct((8, 8), 'float32', sharding=NamedSharding(m8, P(None, 'i', None)))",
+    "jax.ShapeDtypeStruct((8, 8), 'float32', sharding=P(None, 'i', None))",
+    "jax.ShapeDtypeStruct((8, 8), 'float32', sharding=P('i'))",
+    "jax.ShapeDtypeStruct((8, 8), 'float32', sharding='i')",
+    "jax.ShapeDtypeStruct((), 'float32', sharding=S8)",
+    "jax.ShapeDtypeStruct((8, 8), 'float32', vma={'i'})",
+    "jax.ShapeDtypeStruct((8, 8), 'float32', manual_axis_type=3)",
+    "repr(jax.ShapeDtypeStruct((8,), 'float32', manual_axis_type=jax.sharding.ManualAxisType(varying={'i'})))",
+    "repr(jax.ShapeDtypeStruct((8,), 'float32', weak_type=True, is_ref=True).update(weak_type=False))",
+    "repr(jax.ShapeDtypeStruct((8, 8), 'float32', sharding=S8).format)",
+    "jax.ShapeDtypeStruct((8, 8), 'float32', sharding=NamedSharding(m42, P('a', 'b'))).update(shape=(8,))",
+    "x = jax.ShapeDtypeStruct((8,), 'float32')\nx.shape = (3,)",
+    "x = jax.ShapeDtypeStruct((8,), 'float32')\nx.another = (3,)",
+    "with jax.set_mesh(e8):\n    out = repr(jax.ShapeDtypeStruct((8,), 'float32', sharding=P('i')))\nout",
+    "with jax.set_mesh(e8):\n    out = repr(jax.ShapeDtypeStruct((8,), 'float32', sharding=P('q')))\nout",
+    "x = jax.ShapeDtypeStruct((8,), 'float32', sharding=S8)\nrepr(pickle.loads(pickle.dumps(x.update(sharding=None))))",
+]
+
+ARGUMENTS = ["y8, 1.", "1., y8", "y8, y8", "3., 4.", "jax.device_put(1., D[1]), 2.", "np.ones(3), y8",
+             "jax.ShapeDtypeStruct((8,), 'float32', sharding=S8), 1.",
+             "jax.ShapeDtypeStruct((8,), 'float32', sharding=NamedSharding(m8.abstract_mesh, P('i'))), y8"]
+STAGES = [f"y8 = jax.device_put(x8, S8)\nc = jax.jit(lambda x, y: {result}{more}).lower({given}).compile()\n"
+          "repr((c.input_shardings, c.output_shardings, c.input_formats))"
+          for given in ARGUMENTS for result in ("(x * 2, y)", "x * 2") for more in ("", ", keep_unused=True")
+          if not more or result == "(x * 2, y)" or given == "y8, 1."]
+STAGES = [row for row in STAGES if "abstract_mesh" not in row or "x * 2, y" in row]  # else only the unused one is there
+STAGES.append("m = jax.sharding.AbstractMesh((2,), ('i',))\njax.jit(lambda x, y: (x, y)).lower("
+              "jax.ShapeDtypeStruct((8,), 'float32', sharding=NamedSharding(m, P('i'))), jax.device_put(x8, S8))")
+
+ROWS = {
+    "told": [_EACH.format(row) for row in TOLD],
+    "explicit mistakes": [f"with jax.set_mesh(e8):\n{indented}" for indented in (
+        "\n".join(f"    {line}" for line in row.split("\n")) + "\n0" for row in MISTAKES)],
+    "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES,
+}
