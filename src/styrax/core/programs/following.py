@@ -78,7 +78,7 @@ class Following:
             put(outs, where)
         if avals.explicit:
             for x, said in zip(outs, self.out_shardings, strict=True):
-                if isinstance(said, NamedSharding):
+                if isinstance(said, NamedSharding) and isinstance(x, Array):
                     x.aval = x.aval.update(sharding=sharding_of_type(said, x.aval.shape))
         return outs
 

@@ -166,7 +166,21 @@ class ShapedArray(AbstractValue):
             return self
         return ShapedArray(self.shape, tangent, False, sharding=self.given_sharding, vma=self.vma)
 
-    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
+    at_least_vspace = to_tangent_aval
+
+    @property
+    def cotangent_sharding(self) -> NamedSharding | None:
+        """That of cotangents: along axes along which sums were made, they are still to be made, and the other way."""
+        told = self.given_sharding
+        if told is None or not (told.spec.unreduced or told.spec.reduced):
+            return told
+        return told.update(spec=told.spec.update(unreduced=told.spec.reduced, reduced=told.spec.unreduced))
+
+    def to_ct_aval(self) -> ShapedArray:
+        tangent, told = self.to_tangent_aval(), self.cotangent_sharding
+        return tangent if told is self.given_sharding else tangent.update(sharding=told)
+
+    to_cotangent_aval = to_ct_aval
 
     def vspace_zero(self) -> Any:
         """The zero of the space of such arrays."""

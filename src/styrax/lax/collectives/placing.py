@@ -295,9 +295,8 @@ def _resharded(x: Any, sharding: Any) -> Any:
     return device_put(x, told)
 
 
-def spread_as(x: Any, aval: Any) -> Any:
-    """An array spread as one of type `aval` is."""
-    told = aval.given_sharding
+def spread_as(x: Any, told: NamedSharding | None) -> Any:
+    """An array spread as a type tells."""
     return x if told is None or get_aval(x).given_sharding == told else reshard_p.bind(x, dst_sharding=told)
 
 
@@ -319,7 +318,7 @@ def _reshard(x: Any, *, dst_sharding: NamedSharding) -> Any:
 
 
 def _reshard_transpose(ct: Any, x: Any, *, dst_sharding: NamedSharding) -> list[Any]:
-    told = x.aval.given_sharding
+    told = x.aval.cotangent_sharding
     return [ct if told is None or type(ct) is ad.Zero else reshard_p.bind(ct, dst_sharding=told)]
 
 

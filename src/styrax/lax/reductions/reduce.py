@@ -278,7 +278,7 @@ for _prim in (reduce_and_p, reduce_or_p, reduce_xor_p):
 def _sum_transpose(ct: Any, x: Any, *, axes: tuple, out_sharding: Any) -> list[Any]:
     shape = x.aval.shape
     return [broadcast_in_dim(ct, shape, [d for d in range(len(shape)) if d not in axes],
-                             out_sharding=x.aval.given_sharding)]
+                             out_sharding=x.aval.cotangent_sharding)]
 
 
 reduce_sum_p.declare(nan=True)
