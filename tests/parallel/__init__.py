@@ -12,6 +12,7 @@ SETUP = """
 import copy, functools, pickle
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
+from jax.extend.sharding import GSPMDSharding
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 D = jax.devices()
 m8 = jax.make_mesh((8,), ('i',), (jax.sharding.AxisType.Auto,))

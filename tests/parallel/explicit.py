@@ -67,6 +67,22 @@ PARTS = [
     "jax.jit(lambda x: jax.make_array_from_callback((8,), S8, lambda i: x[i]))(x8)",
 ]
 
+GSPMD = [
+    "g = GSPMDSharding(D, S42._to_xla_hlo_sharding(2))\n"
+    "repr((g, g.shard_shape((8, 4)), g.num_devices, g.is_fully_replicated, g.devices_indices_map((8, 4))))",
+    "g = GSPMDSharding(D, S42._to_xla_hlo_sharding(2))\n"
+    "(g.is_equivalent_to(S42, 2), S42.is_equivalent_to(g, 2), g == GSPMDSharding(D[::-1], g._to_xla_hlo_sharding(2)))",
+    "g = GSPMDSharding(D, S42._to_xla_hlo_sharding(2))\n[(s.device.id, str(s.index), np.asarray(s.data)) for s in "
+    "jax.device_put(x64, g).addressable_shards]",
+    "g = GSPMDSharding(D, S42._to_xla_hlo_sharding(2))\ny = jax.jit(lambda x: x.sum(1) * 2)(jax.device_put(x64, g))\n"
+    "[(s.device.id, str(s.index), np.asarray(s.data)) for s in y.addressable_shards]",
+    "GSPMDSharding(D, S42._to_xla_hlo_sharding(2)).shard_shape((7, 2))",
+    "GSPMDSharding(D, S42._to_xla_hlo_sharding(2)).check_compatible_aval((8,))",
+    "GSPMDSharding(D, 3)",
+    "NamedSharding(m42, P('a', unreduced={'b'}))", "NamedSharding(m42, P('a', reduced={'b'}))",
+    "NamedSharding(e8, P(unreduced={'q'}))",
+]
+
 STRUCTS = [
     "jax.ShapeDtypeStruct((8, 8), 'float32', sharding=NamedSharding(m8, P(None, 'i', None)))",
     "jax.ShapeDtypeStruct((8, 8), 'float32', sharding=P(None, 'i', None))",
@@ -101,5 +117,5 @@ ROWS = {
     "told": [_EACH.format(row) for row in TOLD],
     "explicit mistakes": [f"with jax.set_mesh(e8):\n{indented}" for indented in (
         "\n".join(f"    {line}" for line in row.split("\n")) + "\n0" for row in MISTAKES)],
-    "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES,
+    "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES, "tiles": GSPMD,
 }

@@ -583,7 +583,8 @@ for name, function in {
         "sin": lambda p, a: p.np.sin(a).sum(),
         "transpose": lambda p, a: a.T.sum(0).sum(), "cast": lambda p, a: a.astype("bfloat16").sum().astype("float32"),
         "broadcast": lambda p, a: p.np.broadcast_to(a, (3, *a.shape)).sum(),
-        "reshape": lambda p, a: p.lax.reshape(a, (1, *a.shape)).sum(), "reshard": lambda p, a: p.sh.reshard(a, p.P("X")).sum(),
+        "reshape": lambda p, a: p.lax.reshape(a, (1, *a.shape)).sum(),
+        "reshard": lambda p, a: p.sh.reshard(a, p.P("X")).sum(),
         "concatenate": lambda p, a: p.np.concatenate([a, a]).sum(),
         "dot": lambda p, a: (p.sh.reshard(p.np.ones((4, 8)), p.P("X")) @ a).sum()}.items():
     row(f"grad of reduced {name}", lambda p, x, function=function: p.jax.grad(lambda a: function(p, a))(

@@ -159,6 +159,11 @@ class SingleDeviceSharding(Sharding):
     def _device_assignment(self) -> tuple[Device, ...]:
         return (self._device,)
 
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        from .hlo_shardings import HloSharding
+
+        return HloSharding.replicate()
+
     @property
     def is_fully_replicated(self) -> bool:
         return True

@@ -13,6 +13,7 @@ from ..arrays import backends, mesh
 from ..arrays.array import Array
 from ..arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..arrays.explicit import on_devices, sharding_of_type
+from ..arrays.gspmd_sharding import GSPMDSharding
 from ..arrays.mesh import AxisType, Mesh
 from ..arrays.shardings import NamedSharding, PartitionSpec
 from ..settings import config
@@ -108,7 +109,8 @@ class Following:
         """Where arguments are; None for those of which nothing is said or which are not used."""
         found: list[Sharding | None] = []
         for said, own in zip(self.in_shardings, given, strict=True):
-            found.append(said if isinstance(said, Sharding) else own)
+            at = said if isinstance(said, Sharding) else own
+            found.append(at.over_mesh() if isinstance(at, GSPMDSharding) else at)
         self._check(found, given)
         used = self._used()
         return [s if v in used or isinstance(said, Sharding) else None
