@@ -21,7 +21,7 @@ m222 = jax.make_mesh((2, 2, 2), ('x', 'y', 'z'), (jax.sharding.AxisType.Auto,) *
 i8, i16, i64 = np.arange(8), np.arange(16), np.arange(64).reshape(8, 8)
 x8, x16 = np.linspace(-1, 2, 8, dtype=np.float32), np.linspace(-2, 3, 16, dtype=np.float32)
 x64 = np.linspace(-3, 3, 64, dtype=np.float32).reshape(8, 8)
-e8 = jax.make_mesh((8,), ('i',))
+e8, e42 = jax.make_mesh((8,), ('i',)), jax.make_mesh((4, 2), ('a', 'b'))
 S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 """
 

@@ -113,9 +113,55 @@ STAGES = [row for row in STAGES if "abstract_mesh" not in row or "x * 2, y" in r
 STAGES.append("m = jax.sharding.AbstractMesh((2,), ('i',))\njax.jit(lambda x, y: (x, y)).lower("
               "jax.ShapeDtypeStruct((8,), 'float32', sharding=NamedSharding(m, P('i'))), jax.device_put(x8, S8))")
 
+# maps over some axes of a mesh whose others are explicit, programs that see axes in two ways, casts
+_PART = ("def f(x):\n    seen.append(str(jax.typeof(x)))\n    return {}\nout = []\nwith jax.set_mesh(e42):\n"
+         "    x = jax.device_put(x64, P('a', 'b'))\n    for wrap in (lambda f: f, jax.jit):\n        seen = []\n"
+         "        y = wrap({})(x)\n        out.append((y, y.sharding.spec, seen[:1]))\nout")
+PARTLY = [
+    *(_PART.format(body, f"jax.shard_map(f, out_specs={out}, axis_names={{{name}}})") for body, out, name in (
+        ("x * 2", "P('a')", "'a'"), ("x * 2", "P(None, 'b')", "'b'"), ("x.T", "P(None, 'a')", "'a'"),
+        ("lax.psum(x, 'a')", "P()", "'a'"), ("x.sum(0)", "P('a')", "'a'"), ("jnp.sin(x)[None]", "P('a')", "'a'"),
+        ("lax.all_gather(x, 'b', axis=1, tiled=True)", "P(None, 'b')", "'b'"))),
+    _PART.format("x * 2", "jax.smap(f, in_axes=1, out_axes=1, axis_name='a')"),
+    _PART.format("x + 1", "jax.smap(f, in_axes=0, out_axes=0, axis_name='b')"),
+    _PART.format("jax.smap(lambda a: a * 3, in_axes=1, out_axes=1, axis_name='b')(x)",
+                 "jax.smap(f, in_axes=0, out_axes=0, axis_name='a')"),
+    _PART.format("jnp.sin(x).sum()", "jax.grad(lambda x: jax.shard_map(lambda a: f(a)[None], out_specs=P('a'), "
+                 "axis_names={{'a'}})(x).sum())".replace("{{", "{").replace("}}", "}")),
+]
+TWICE = [
+    "am = e42.abstract_mesh\ndef f(x):\n    with jax.sharding.use_abstract_mesh(am.update(axis_sizes=(8, 1), "
+    "axis_names=('c', 'd'))):\n        y = jax.reshard(jnp.sin(x), P('c', None)) * 2\n"
+    "    return jax.reshard(y, P('b'))\n"
+    "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    out = [jax.jit(f)(x), jax.jit("
+    "jax.grad(lambda x: jax.jit(f)(x).sum()))(x), jax.vjp(jax.jit(f), x)[1](x)[0]]\nout",
+    "def f(x):\n    return jax.sharding.auto_axes(lambda y: jnp.sin(y) @ y.T, axes='a', out_sharding=P('a', None))(\n"
+    "        x * 2)\n"
+    "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    closed = jax.make_jaxpr(f)(x)\n"
+    "    out = [jax.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0].sharding.spec]\nout",
+    "am = m42.abstract_mesh.update_axis_types({n: jax.sharding.AxisType.Explicit for n in 'ab'})\ndef f(x):\n"
+    "    with jax.sharding.use_abstract_mesh(am):\n        y = jnp.sin(jax.reshard(x * 2, P(None, 'b')))\n"
+    "    return jax.reshard(y, P(None, None))\nwith jax.set_mesh(m42):\n    out = np.asarray(jax.jit(f)(x64))\nout",
+]
+CASTS = [f"with jax.set_mesh(e8):\n    out = {row}\nout" for row in (
+    "lax.pcast(x8, 'i', to='varying')", "lax.pcast(x8, 'i', to='reduced')",
+    *(f"jax.shard_map(lambda a: lax.pcast(a, {name}, to={to!r}), in_specs={spec}, out_specs=P('i'))(jax.device_put(x8, "
+      f"{spec}))" for name, to, spec in (
+          ("{'i'}", "varying", "P('i')"), ("'i'", "varying", "P('i')"), ("'i'", "varying", "P()"),
+          ("'i'", "unreduced", "P()"), ("'i'", "reduced", "P('i')"), ("()", "varying", "P('i')"),
+          ("'i'", "nowhere", "P()"))))]
+CASTS.append("with jax.set_mesh(e8), jax.auto_pcast(False):\n    out = jax.smap(lambda a, b: a * b, in_axes=(0, None), "
+             "out_axes=0, axis_name='i')(jax.device_put(x8, P('i')), jax.device_put(x8[:1], P()))\nout")
+STRUCTS += [
+    "x = jax.ShapeDtypeStruct((8,), 'float32', sharding=P('i'))\n"
+    "with jax.set_mesh(e8):\n    out = repr(x.sharding)\nout",
+    "jax.ShapeDtypeStruct((8,), 'float32', sharding=P('i')).sharding",
+]
+
 ROWS = {
     "told": [_EACH.format(row) for row in TOLD],
     "explicit mistakes": [f"with jax.set_mesh(e8):\n{indented}" for indented in (
         "\n".join(f"    {line}" for line in row.split("\n")) + "\n0" for row in MISTAKES)],
     "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES, "tiles": GSPMD,
+    "partly": PARTLY, "twice": TWICE, "casts": CASTS,
 }

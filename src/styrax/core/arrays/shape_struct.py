@@ -32,10 +32,9 @@ class ShapeDtypeStruct:
       TypeError: a shape or dtype that is none, or a `PartitionSpec` where no mesh is in force.
     """
 
-    __slots__ = ("_layout", "dtype", "is_ref", "manual_axis_type", "shape", "sharding", "weak_type")
+    __slots__ = ("_layout", "_sharding", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")
     shape: tuple[Any, ...]
     dtype: Any
-    sharding: Any
     weak_type: bool
     manual_axis_type: ManualAxisType | None
     is_ref: bool
@@ -54,7 +53,7 @@ class ShapeDtypeStruct:
             if isinstance(layout, AutoLayout):
                 raise TypeError("`Layout.AUTO` cannot be used in place of a device-local layout in a "
                                 "`ShapeDtypeStruct`.")
-        put(self, "sharding", _checked(sharding, len(array.shape)))
+        put(self, "_sharding", _checked(sharding, len(array.shape)))
         put(self, "_layout", layout)
         put(self, "weak_type", weak_type)
         if manual_axis_type is not None and not isinstance(manual_axis_type, ManualAxisType):
@@ -71,6 +70,18 @@ class ShapeDtypeStruct:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def sharding(self) -> Any:
+        """Where the array is. TypeError for a `PartitionSpec` where no mesh is in force."""
+        said = self._sharding
+        if not isinstance(said, PartitionSpec):
+            return said
+        current = mesh.in_force()
+        if current.empty:
+            raise TypeError("When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
+                            "Please use `jax.set_mesh` to set the mesh context.")
+        return NamedSharding(current, said)
 
     @property
     def format(self) -> Format:
@@ -103,7 +114,7 @@ class ShapeDtypeStruct:
 
     def _fields(self) -> dict[str, Any]:
         return {"shape": self.shape, "dtype": self.dtype,
-                "sharding": self.sharding if self._layout is None else self.format, "weak_type": self.weak_type,
+                "sharding": self._sharding if self._layout is None else self.format, "weak_type": self.weak_type,
                 "manual_axis_type": self.manual_axis_type, "is_ref": self.is_ref}
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
@@ -119,12 +130,13 @@ class ShapeDtypeStruct:
         return isinstance(other, ShapeDtypeStruct) and self._fields() == other._fields()
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref))
+        return hash((self.shape, self.dtype, self._sharding, self.weak_type, self.is_ref))
 
     def __repr__(self) -> str:
         dtype = "float0" if self.dtype == dtypes.float0 else self.dtype.name
-        told = "".join(f", {name}={value}" for name, value in list(self._fields().items())[2:]
-                       if value is not None and value is not False)
+        told = "".join(f", {name}={value}" for name, value in (self._fields() | {"sharding": self.sharding}).items()
+                       if name not in ("shape", "dtype")
+                       and value is not None and value is not False)
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype}{told})"
 
 
@@ -132,8 +144,8 @@ def _made(fields: dict[str, Any]) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(**fields)
 
 
-def _checked(sharding: Any, ndim: int) -> Sharding | None:
-    """What is said of where an array is, as a sharding."""
+def _checked(sharding: Any, ndim: int) -> Sharding | PartitionSpec | None:
+    """What is said of where an array is."""
     if sharding is None:
         return None
     if not isinstance(sharding, (Sharding, PartitionSpec)):
@@ -143,11 +155,7 @@ def _checked(sharding: Any, ndim: int) -> Sharding | None:
         if len(sharding) > ndim:
             raise ValueError(f"PartitionSpec {sharding} is only valid for values of rank at least {len(sharding)}, but "
                              f"was applied to a value of rank {ndim}.")
-        current = mesh.in_force()
-        if current.empty:
-            raise TypeError("When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
-                            "Please use `jax.set_mesh` to set the mesh context.")
-        return NamedSharding(current, sharding)
+        return sharding
     if isinstance(sharding, NamedSharding):
         sharding.check_compatible_aval((1,) * ndim)
     return sharding

@@ -292,6 +292,9 @@ def _resharded(x: Any, sharding: Any) -> Any:
             parts = parts[:-1]
         return reshard_p.bind(x, dst_sharding=NamedSharding(
             told.mesh.abstract_mesh, told.spec.update(partitions=parts)))
+    own = getattr(get_aval(x), "given_sharding", None)
+    if own is not None and isinstance(told, NamedSharding) and isinstance(x, Tracer):
+        x = reshard_p.bind(x, dst_sharding=told.update(mesh=told.mesh.abstract_mesh))  # whose type tells nothing then
     return device_put(x, told)
 
 
