@@ -9,7 +9,7 @@ from ..core.arrays.array import Array
 from ..core.arrays.devices import Sharding
 from ..core.arrays.gspmd_sharding import GSPMDSharding
 from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, get_mesh
-from ..core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
+from ..core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, as_named, axes_of
 from ..core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in_params
 from ..core.programs.propagation import told_sharding
 from ..core.tracing.trace import Tracer
@@ -21,7 +21,7 @@ def without_devices(x: Any) -> Any:
     if isinstance(x, Mesh):
         return x.abstract_mesh
     if isinstance(x, GSPMDSharding):
-        x = x.over_mesh()
+        x = as_named(x)
     if isinstance(x, NamedSharding):
         return NamedSharding(x.mesh.abstract_mesh, x.spec, memory_kind=x.memory_kind or "device")
     return x

@@ -63,7 +63,8 @@ def astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: Dev
 def reshape(self: Array, *args: ShapeLike, order: str = "C", out_sharding: ShardingLike | None = None) -> Array:
     """The array in another shape, given as one sequence or as arguments. See `reshape`."""
     if out_sharding is not None:
-        return shaping.reshape(self, args[0] if len(args) == 1 else args, order, out_sharding=out_sharding)
+        shape: Any = args[0] if len(args) == 1 else args
+        return shaping.reshape(self, shape, order, out_sharding=out_sharding)
     return shaping.reshape_to(self, *args, order=order)
 
 

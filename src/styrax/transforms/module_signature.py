@@ -11,7 +11,7 @@ from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding
 from ..core.arrays.gspmd_sharding import GSPMDSharding
 from ..core.arrays.mesh import AbstractMesh, Mesh, in_force
-from ..core.arrays.shardings import NamedSharding
+from ..core.arrays.shardings import NamedSharding, as_named
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.trees import tree_paths
 from ..core.trees.treedef import PyTreeDef
@@ -24,7 +24,7 @@ def given_shardings(leaves: Sequence[Any]) -> list[Sharding | None]:
     """Where the arguments of a function are; None for those that may be anywhere."""
     found = [s if isinstance(s := getattr(x, "sharding", None), Sharding) and (
         not isinstance(x, Array) or x.committed) else None for x in leaves]
-    return [s.over_mesh() if isinstance(s, GSPMDSharding) else s for s in found]
+    return [as_named(s) if isinstance(s, GSPMDSharding) else s for s in found]
 
 
 def signature(out_tree: PyTreeDef, closed: ClosedJaxpr, ins: Sequence[Any], outs: Sequence[Any],

@@ -114,6 +114,10 @@ def checked_memory(kind: str, device: Device) -> str:
     return kind
 
 
+class IndivisibleError(ValueError):
+    """Mesh axes do not divide a dimension of an array into equal parts."""
+
+
 class Sharding:
     """How an array is spread over devices."""
 

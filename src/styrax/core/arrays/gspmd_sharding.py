@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from . import host_devices
-from .devices import Device, Sharding, checked_memory
+from .devices import Device, IndivisibleError, Sharding, checked_memory
 from .hlo_shardings import (
     HloSharding,
     OpSharding,
@@ -19,9 +17,6 @@ from .hlo_shardings import (
     is_hlo_sharding_replicated,
     op_sharding_to_indices,
 )
-
-if TYPE_CHECKING:
-    from .shardings import NamedSharding
 
 
 class GSPMDSharding(Sharding):
@@ -73,26 +68,15 @@ class GSPMDSharding(Sharding):
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
         return self._hlo_sharding
 
-    def _axes(self) -> dict[str, int]:
+    def axes(self) -> dict[str, int]:
         """Axes of a mesh of the devices, from which the tiles come."""
         if not self._hlo_sharding.is_tiled():
             return {"_axis_0": len(self._devices)}
         return {f"_axis_{i}": n for i, n in enumerate(self._hlo_sharding.get_axis_sizes())}
 
     def _to_sdy_sharding(self, num_dimensions: int) -> SdyArray:
-        entries = entries_of(self._hlo_sharding, self._axes())
-        return SdyArray(tuple(self._axes().items()), [*entries, *[()] * (num_dimensions - len(entries))])
-
-    def over_mesh(self) -> NamedSharding:
-        """The same over a mesh whose axes the tiles come from."""
-        from .mesh import Mesh
-        from .shardings import NamedSharding, PartitionSpec
-
-        sizes = self._axes()
-        grid = np.empty(len(self._devices), object)
-        grid[:] = self._devices
-        mesh = Mesh(grid.reshape(tuple(sizes.values())), tuple(sizes))
-        return NamedSharding(mesh, PartitionSpec(*entries_of(self._hlo_sharding, sizes)), memory_kind=self.memory_kind)
+        entries = entries_of(self._hlo_sharding, self.axes())
+        return SdyArray(tuple(self.axes().items()), [*entries, *[()] * (num_dimensions - len(entries))])
 
     def with_memory_kind(self, kind: str) -> GSPMDSharding:
         """The same in another memory of the devices."""
@@ -107,8 +91,6 @@ class GSPMDSharding(Sharding):
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the part that one device holds. ValueError where a dimension cannot be divided."""
-        from .shardings import IndivisibleError
-
         parts, _ = get_num_ways_dim_sharded(self._hlo_sharding)
         parts = [*parts, *[1] * (len(global_shape) - len(parts))]
         for i, (d, n) in enumerate(zip(global_shape, parts, strict=True)):

@@ -38,6 +38,8 @@ class ShapeDtypeStruct:
     weak_type: bool
     manual_axis_type: ManualAxisType | None
     is_ref: bool
+    _layout: Any
+    _sharding: Any
 
     def __init__(self, shape: Sequence[Any], dtype: Any, *, sharding: Any = None, weak_type: bool = False,
                  manual_axis_type: ManualAxisType | None = None, is_ref: bool = False):

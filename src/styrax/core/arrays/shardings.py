@@ -9,9 +9,11 @@ from functools import cache, lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from ..tracing.source import api_boundary
 from . import host_devices
-from .devices import Device, Sharding, SingleDeviceSharding, checked_memory
+from .devices import Device, IndivisibleError, Sharding, SingleDeviceSharding, checked_memory
 from .gspmd_sharding import GSPMDSharding
 from .hlo_shardings import HloSharding, OpSharding, SdyArray, entries_of, of_axes
 from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
@@ -160,10 +162,6 @@ def _check_sums(partitions: tuple, unreduced: Any, reduced: Any) -> None:
 _specs: WeakValueDictionary[tuple[Any, ...], PartitionSpec] = WeakValueDictionary()  # equal ones are one object
 
 
-class IndivisibleError(ValueError):
-    """Mesh axes do not divide a dimension of an array into equal parts."""
-
-
 class DuplicateSpecError(Exception):
     """A mesh axis stands at two dimensions of a specification."""
 
@@ -285,8 +283,6 @@ class NamedSharding(Sharding):
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
         """For each device, which part of the array it holds."""
-        import numpy as np
-
         shape = tuple(global_shape)
         local = self.shard_shape(shape)
         entries = [axes_of(e) for e in self.spec] + [()] * (len(shape) - len(self.spec))
@@ -382,6 +378,16 @@ def parse_flatten_op_sharding(hlo_sharding: HloSharding | OpSharding, mesh: Mesh
     while entries and not entries[-1]:
         entries.pop()
     return [PartitionSpec(*entries)]
+
+
+def as_named(sharding: GSPMDSharding) -> NamedSharding:
+    """The same sharding over a mesh whose axes its tiles come from."""
+    sizes = sharding.axes()
+    grid = np.empty(sharding.num_devices, object)
+    grid[:] = sharding._device_assignment
+    mesh = Mesh(grid.reshape(tuple(sizes.values())), tuple(sizes))
+    entries = entries_of(sharding._to_xla_hlo_sharding(0), sizes)
+    return NamedSharding(mesh, PartitionSpec(*entries), memory_kind=sharding.memory_kind)
 
 
 def _named(mesh: Mesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:

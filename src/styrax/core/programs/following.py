@@ -15,7 +15,7 @@ from ..arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..arrays.explicit import on_devices, sharding_of_type
 from ..arrays.gspmd_sharding import GSPMDSharding
 from ..arrays.mesh import AxisType, Mesh
-from ..arrays.shardings import NamedSharding, PartitionSpec
+from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
 from ..settings import config
 from ..types import avals
 from .jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
@@ -110,7 +110,7 @@ class Following:
         found: list[Sharding | None] = []
         for said, own in zip(self.in_shardings, given, strict=True):
             at = said if isinstance(said, Sharding) else own
-            found.append(at.over_mesh() if isinstance(at, GSPMDSharding) else at)
+            found.append(as_named(at) if isinstance(at, GSPMDSharding) else at)
         self._check(found, given)
         used = self._used()
         return [s if v in used or isinstance(said, Sharding) else None
@@ -142,9 +142,9 @@ class Following:
                              f"{self._argument(first, found[first])} and sharding_constraint inside jit with "
                              f"device ids {_ids(inner)} on platform {_platform(inner)}")
         named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or inner
-        if named is inner is not None and named.mesh.size > 1 and not isinstance(named.mesh, Mesh) and (
+        if inner is not None and named is inner and inner.mesh.size > 1 and not isinstance(inner.mesh, Mesh) and (
                 mesh.state.concrete.empty):
-            raise ValueError(f"Length of device assignment 1 is not equal to the size of the mesh {named.mesh.size}. "
+            raise ValueError(f"Length of device assignment 1 is not equal to the size of the mesh {inner.mesh.size}. "
                              "Please enter your `jit` into a mesh context via `jax.set_mesh`.")
         if named is not None and not isinstance(named.mesh, Mesh):
             named = on_devices(named, backends.get().devices()[0])
