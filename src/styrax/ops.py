@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,11 +76,11 @@ def _function(name: str, kind: str, identity: Callable[[Any], Any], combine: str
         if out_sharding is not None and kind != "add" and resolved(result_sharding(out_sharding, name)).spec.unreduced:
             raise NotImplementedError(f"unreduced for {combine} is not yet supported.")
 
-        def of_segments(data: Any, segment_ids: Any) -> Any:
-            return _segment(name, kind, identity, combine, data, segment_ids, num_segments, indices_are_sorted,
-                            unique_indices, bucket_size, mode)
-
-        return with_result(of_segments, out_sharding, name)(data, segment_ids)
+        return with_result(
+            partial(_segment, name, kind, identity, combine, num_segments=num_segments,
+                    indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, bucket_size=bucket_size,
+                    mode=mode),
+            out_sharding, name)(data, segment_ids)
 
     named(function, name)
     function.__doc__ = f"""The {text} of the rows of `data` that share a segment.

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..tracing.source import api_boundary
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..types.manual_axes import ManualAxisType
@@ -41,6 +42,7 @@ class ShapeDtypeStruct:
     _layout: Any
     _sharding: Any
 
+    @api_boundary
     def __init__(self, shape: Sequence[Any], dtype: Any, *, sharding: Any = None, weak_type: bool = False,
                  manual_axis_type: ManualAxisType | None = None, is_ref: bool = False):
         if dtype is None:
