@@ -12,7 +12,7 @@ from .version import __version__, __version_info__
 _HOMES = {
     "compat": "_src:internals",
     "core.arrays.array": "Array",
-    "core.types.avals": "ShapeDtypeStruct",
+    "core.arrays.shape_struct": "ShapeDtypeStruct",
     "core.settings.config": (
         "config allow_f16_reductions array_garbage_collection_guard auto_pcast check_tracer_leaks debug_infs "
         "debug_key_reuse debug_nans default_device default_matmul_precision default_prng_impl disable_jit "
@@ -99,6 +99,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .core.arrays.array import Array
     from .core.arrays.devices import Device, Shard
     from .core.arrays.mesh import get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
+    from .core.arrays.shape_struct import ShapeDtypeStruct
     from .core.arrays.shardings import NamedSharding
     from .core.arrays.shardings import PartitionSpec as P
     from .core.settings.config import (
@@ -138,7 +139,6 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .core.settings.config import check_tracer_leaks as checking_leaks
     from .core.settings.flags import CompilerEffortLevel, Inline
     from .core.tracing.trace import ensure_compile_time_eval, typeof
-    from .core.types.avals import ShapeDtypeStruct
     from .core.types.dtypes import float0
     from .lax.collectives.placing import device_put, reshard
     from .parallel.axes import smap

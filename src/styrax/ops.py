@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import resolved
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.dims import size_argument
 from styrax.core.types.typing import ArrayLike, ShardingLike
 from styrax.lax.indexing.dimension_numbers import GatherScatterMode
-from styrax.numpy.conversion import asarray
+from styrax.numpy.conversion import asarray, with_result
 from styrax.numpy.promotion import check_arraylike, convert, unwrap
 from styrax.numpy.updates import scatter
 
@@ -70,19 +73,14 @@ def _function(name: str, kind: str, identity: Callable[[Any], Any], combine: str
     def function(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                  indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
                  mode: GatherScatterMode | str | None = None, out_sharding: ShardingLike | None = None) -> Array:
-        return _segment(
-            name,
-            kind,
-            identity,
-            combine,
-            data,
-            segment_ids,
-            num_segments,
-            indices_are_sorted,
-            unique_indices,
-            bucket_size,
-            mode,
-        )
+        if out_sharding is not None and kind != "add" and resolved(result_sharding(out_sharding, name)).spec.unreduced:
+            raise NotImplementedError(f"unreduced for {combine} is not yet supported.")
+
+        return with_result(
+            partial(_segment, name, kind, identity, combine, num_segments=num_segments,
+                    indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, bucket_size=bucket_size,
+                    mode=mode),
+            out_sharding, name)(data, segment_ids)
 
     named(function, name)
     function.__doc__ = f"""The {text} of the rows of `data` that share a segment.

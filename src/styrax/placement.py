@@ -12,9 +12,11 @@ from .core.arrays import backends, host_devices
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
 from .core.arrays.shards import bounds, whole
+from .core.tracing.errors import UnexpectedTracerError
 from .core.tracing.source import api_boundary
-from .core.tracing.trace import Tracer, get_aval
+from .core.tracing.trace import Tracer, get_aval, state
 from .core.trees import tree, tree_paths
+from .core.types.avals import ShapedArray
 from .core.types.dtypes import ExtendedDType
 from .core.types.typing import DTypeLike, PyTree
 from .lax.collectives.placing import device_put
@@ -117,6 +119,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_call
     """An array made of the parts that `data_callback(index)` gives, `index` a tuple of slices for each device."""
     if not isinstance(sharding, Sharding):
         raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {sharding} of type {type(sharding)}")
+    if not state.trace.is_eval:
+        raise UnexpectedTracerError("jax.make_array_from_callback cannot be called within a traced context.")
     shape = tuple(shape)
     parts: dict[Device, Array] = {}
     for device, index in sharding.addressable_devices_indices_map(shape).items():
@@ -125,7 +129,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_call
             get_aval(part)  # TypeError for what is no array
         parts[device] = device_put(part, device)
         if dtype is not None and parts[device].dtype != np.dtype(dtype):
-            raise ValueError(f"the callback gave an array of {parts[device].dtype}, where dtype={np.dtype(dtype)}")
+            raise ValueError("If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype of the "
+                             f"addressable shards. Got dtype={np.dtype(dtype)} and shard dtype={parts[device].dtype}`.")
     return _whole(shape, sharding, parts)
 
 
@@ -137,6 +142,8 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
         raise TypeError("jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
                         f"{type(arrays)}.")
     for x in arrays:
+        if not hasattr(x, "dtype"):
+            raise AttributeError(f"{type(x).__name__!r} object has no attribute 'dtype': it is no array")
         if not isinstance(x, Array) or isinstance(x, Tracer):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
         if dtype is not None and np.dtype(dtype) != x.dtype:
@@ -146,7 +153,14 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
         if len(x.devices()) > 1:
             raise ValueError("When making an array from single-device arrays the input arrays must have one shard "
                              f"each. An argument array had {len(x.devices())} shard(s).")
-    return _whole(tuple(shape), sharding, {next(iter(x.devices())): x for x in arrays}, len(arrays))
+    if not arrays and dtype is None:
+        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via the `dtype` argument to "
+                         "`jax.make_array_from_single_device_arrays`.")
+    parts = {next(iter(x.devices())): x for x in arrays}
+    if len(parts) < len(arrays) == len(sharding._addressable_device_assignment):
+        raise ValueError("When making an array from single-device arrays, the input arrays must be from distinct "
+                         f"devices, but got device IDs {[next(iter(x.devices())).id for x in arrays]}")
+    return _whole(tuple(shape), sharding, parts, len(arrays))
 
 
 def make_array_from_process_local_data(sharding: Sharding | Device, local_data: PyTree,
@@ -211,17 +225,19 @@ def _whole(shape: tuple[int, ...], sharding: Any, parts: dict[Device, Array], co
                          f"sharding), but got {count}")
     if held != set(parts):
         raise ValueError("Addressable devices and per-device arrays devices do not match. Sharding contains devices "
-                         f"{sorted(d.id for d in held - set(parts))} that are not present in per-device arrays. "
-                         f"Per-device arrays contain devices {sorted(d.id for d in set(parts) - held)} that are not "
-                         "present in the sharding.")
+                         f"{ {d.id for d in held - set(parts)} or '{}' } that are not present in per-device arrays. "
+                         f"Per-device arrays contain devices { {d.id for d in set(parts) - held} or '{}' } that are "
+                         "not present in the sharding.")
     local = sharding.shard_shape(shape)
-    dtypes = {x.dtype for x in parts.values()}
-    if len(dtypes) > 1:
-        raise ValueError(f"Input buffers to `Array` must have matching dtypes. Got {sorted(map(str, dtypes))}")
-    for device, x in parts.items():
+    dtype = next(iter(parts.values())).dtype
+    for x in parts.values():
+        if x.dtype != dtype:
+            raise ValueError(f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {dtype} for "
+                             f"buffer: {x}")
         if x.shape != local:
-            raise ValueError(f"Expected shard shape {local} doesn't match the single device array shape {x.shape} on "
-                             f"{device}. Shape of Array is {shape} with sharding {sharding}")
+            whole_type = ShapedArray(shape, dtype).str_short()
+            raise ValueError(f"Expected shard shape {local} doesn't match the single device array shape {x.shape}. "
+                             f"Shape of Array is {whole_type} with sharding {sharding}")
     return whole(shape, sharding, parts)
 
 

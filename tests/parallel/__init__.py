@@ -6,12 +6,13 @@ under JAX compiled (it runs operation by operation otherwise), under Styrax once
 
 from __future__ import annotations
 
-from . import arrays, collectives, compositions, derivatives, effects, exports, mistakes, pmaps
+from . import arrays, collectives, compositions, derivatives, effects, explicit, exports, mistakes, pmaps
 
 SETUP = """
 import copy, functools, pickle
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
+from jax.extend.sharding import GSPMDSharding
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 D = jax.devices()
 m8 = jax.make_mesh((8,), ('i',), (jax.sharding.AxisType.Auto,))
@@ -20,10 +21,11 @@ m222 = jax.make_mesh((2, 2, 2), ('x', 'y', 'z'), (jax.sharding.AxisType.Auto,) *
 i8, i16, i64 = np.arange(8), np.arange(16), np.arange(64).reshape(8, 8)
 x8, x16 = np.linspace(-1, 2, 8, dtype=np.float32), np.linspace(-2, 3, 16, dtype=np.float32)
 x64 = np.linspace(-3, 3, 64, dtype=np.float32).reshape(8, 8)
+e8, e42 = jax.make_mesh((8,), ('i',)), jax.make_mesh((4, 2), ('a', 'b'))
 S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 """
 
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
-    **mistakes.ROWS, **exports.ROWS,
+    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS,
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 from . import exports
 
 ROWS = [
+    "with jax.set_mesh(e8):\n    y = jnp.matmul(jnp.ones((1, 8, 4)), jnp.ones((3, 4, 2)), out_sharding=P(None, 'i'))\n"
+    "str(jax.typeof(y)) == 'float32[3,8@i,2]'",
     "y = jax.device_put(x64, S8)\n"
     "[s.data.unsafe_buffer_pointer() - y.addressable_shards[0].data.unsafe_buffer_pointer() for s in "
     "y.addressable_shards] == [32 * k for k in range(8)]",

@@ -574,3 +574,25 @@ for name, function in {
 row("product of spread and reduced",
     lambda p, x, y: x @ p.sh.reshard(y, p.P(reduced={"X"})), X, ((4, 8), None, None))
 row("reduced and spread", lambda p, x, y: x * p.sh.reshard(y, p.P(reduced={"X"})), X, R)
+row("reduced and replicated", lambda p, x, y: y + p.sh.reshard(x, p.P(reduced={"X"})), R, R)
+row("reduced and a number", lambda p, x: p.sh.reshard(x, p.P(reduced={"X"})) + 1, R)
+
+# cotangents of what was summed are still to be summed, and the other way
+for name, function in {
+        "mul": lambda p, a: (a * 2).sum(), "square": lambda p, a: (a * a + a).sum(),
+        "sin": lambda p, a: p.np.sin(a).sum(),
+        "transpose": lambda p, a: a.T.sum(0).sum(), "cast": lambda p, a: a.astype("bfloat16").sum().astype("float32"),
+        "broadcast": lambda p, a: p.np.broadcast_to(a, (3, *a.shape)).sum(),
+        "reshape": lambda p, a: p.lax.reshape(a, (1, *a.shape)).sum(),
+        "reshard": lambda p, a: p.sh.reshard(a, p.P("X")).sum(),
+        "concatenate": lambda p, a: p.np.concatenate([a, a]).sum(),
+        "dot": lambda p, a: (p.sh.reshard(p.np.ones((4, 8)), p.P("X")) @ a).sum()}.items():
+    row(f"grad of reduced {name}", lambda p, x, function=function: p.jax.grad(lambda a: function(p, a))(
+        p.sh.reshard(x, p.P(reduced={"X"}))), R)
+row("grad of unreduced", lambda p, x: p.jax.grad(
+    lambda a: p.sh.reshard((a + a).T, p.P()).sum())(p.sh.reshard(x, p.P(unreduced={"X"}))), R)
+row("unreduced times reduced", lambda p, x: p.sh.reshard(x, p.P(unreduced={"X"})) * p.sh.reshard(
+    x, p.P(reduced={"X"})), R)
+row("unreduced plus replicated", lambda p, x: p.sh.reshard(x, p.P(unreduced={"X"})) + x, R)
+row("unreduced pad", lambda p, x: p.np.pad(p.sh.reshard(x, p.P(unreduced={"X"})), 1), R)
+row("unreduced select", lambda p, x: p.np.where(True, *[p.sh.reshard(x, p.P(unreduced={"X"}))] * 2), R)

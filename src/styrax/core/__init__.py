@@ -18,7 +18,7 @@ _HOMES = {
         "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var eval_jaxpr jaxpr_as_fun jaxprs_in_params "
         "new_jaxpr_eqn subjaxprs"),
     "core.programs.check": "check_jaxpr",
-    "core.tracing.errors": "InconclusiveDimensionOperation JaxprTypeError",
+    "core.tracing.errors": "InconclusiveDimensionOperation JaxprTypeError ShardingTypeError",
     "core.types.physical": "physical_aval",
     "core.programs.primitive": "Primitive",
     "core.settings": "config",

@@ -17,12 +17,13 @@ import numpy as np
 
 from .. import lax
 from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.shape_struct import ShapeDtypeStruct
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from ..core.programs.primitive import Primitive
 from ..core.programs.traits import Control
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
-from ..core.types.avals import AbstractValue, ShapedArray, ShapeDtypeStruct
+from ..core.types.avals import AbstractValue, ShapedArray
 from ..core.types.typing import Function, Object, PyTree
 from ..lax.reductions.convolution import conv_general_dilated_p
 from ..lax.reductions.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p

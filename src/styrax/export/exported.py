@@ -9,13 +9,14 @@ from typing import Any
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
+from ..core.arrays.shape_struct import ShapeDtypeStruct
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_in_params
 from ..core.settings import config
 from ..core.tracing.source import api_boundary
 from ..core.trees import tree
 from ..core.types import dtypes, physical
-from ..core.types.avals import ShapedArray, ShapeDtypeStruct
+from ..core.types.avals import ShapedArray
 from ..core.types.effects import Effect, ordered_effects
 from ..core.types.typing import PyTree
 from ..lax.shaping.filling import empty

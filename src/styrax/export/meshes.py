@@ -7,8 +7,9 @@ from typing import Any
 
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Sharding
-from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh
-from ..core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
+from ..core.arrays.gspmd_sharding import GSPMDSharding
+from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, get_mesh
+from ..core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, as_named, axes_of
 from ..core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in_params
 from ..core.programs.propagation import told_sharding
 from ..core.tracing.trace import Tracer
@@ -19,6 +20,8 @@ def without_devices(x: Any) -> Any:
     """A mesh or a sharding over one without its devices; anything else as it is."""
     if isinstance(x, Mesh):
         return x.abstract_mesh
+    if isinstance(x, GSPMDSharding):
+        x = as_named(x)
     if isinstance(x, NamedSharding):
         return NamedSharding(x.mesh.abstract_mesh, x.spec, memory_kind=x.memory_kind or "device")
     return x
@@ -78,7 +81,8 @@ def check_devices(name: str, count: int, args: Sequence[Any]) -> None:
     """Raises ValueError where arrays are spread over another number of devices than a program of several is for."""
     if count == 1 or any(isinstance(x, Tracer) for x in args):
         return
-    given = max((len(x.devices()) for x in args if isinstance(x, Array) and x.committed), default=1)
+    given = max((len(x.devices()) for x in args if isinstance(x, Array) and x.committed), default=max(
+        get_mesh().size, 1))
     if given != count:
         raise ValueError(f"Function {name} was exported for {count} devices and is called in a context with {given} "
                          "devices, which is not allowed.")

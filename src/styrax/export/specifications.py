@@ -6,11 +6,11 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.arrays.shape_struct import ShapeDtypeStruct
 from ..core.tracing.source import api_boundary
 from ..core.trees import tree
 from ..core.trees.differences import prefix_errors
 from ..core.trees.tree_paths import broadcast_prefix
-from ..core.types.avals import ShapeDtypeStruct
 from ..core.types.typing import PyTree
 from ..transforms.tracing import abstractify
 from .bounds import lower_bound, upper_bound

@@ -37,14 +37,6 @@ def given(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def product(at: Place, x: Any, y: Any, **_: Any) -> Entries:
-    """Of products of elements: sums that are still to be made are made before."""
-    for operand in (x, y):
-        if operand.given_sharding is not None and operand.given_sharding.spec.unreduced:
-            raise at.refuse(f"operands cannot be unreduced, got {x.str_short(True)} and {y.str_short(True)}")
-    return elementwise(at, x, y)
-
-
 # -- dimensions that go, come and change places ----------------------------------------------------
 
 
@@ -333,6 +325,6 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
 
 __all__ = [
     "along", "behind_batch", "bits_and_key", "broadcast", "clamp", "concatenation", "contraction", "convolution", "cut",
-    "dynamic_update_slice", "each", "gather", "given", "in_front", "nowhere", "product", "reduce_sum", "reduction",
+    "dynamic_update_slice", "each", "gather", "given", "in_front", "nowhere", "reduce_sum", "reduction",
     "reshape", "same", "scatter", "selection", "sort", "squeeze", "stack", "transpose", "unstack",
 ]

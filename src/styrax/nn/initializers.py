@@ -19,6 +19,7 @@ from styrax.numpy.creation import full
 from styrax.numpy.creation import ones as ones_
 from styrax.numpy.creation import zeros as zeros_
 from styrax.numpy.promotion import convert, default_float, user_dtype
+from styrax.random.uniforms import placed
 
 
 class Initializer(Protocol):
@@ -104,7 +105,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         from styrax import random
 
         kind = _dtype(dtype, None)
-        return random.uniform(key, shape, kind) * np.asarray(scale).astype(kind)
+        return random.uniform(key, shape, kind, out_sharding=out_sharding) * np.asarray(scale).astype(kind)
 
     return init
 
@@ -124,7 +125,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         from styrax import random
 
         kind = _dtype(dtype, None)
-        return random.normal(key, shape, kind) * asarray_like(stddev, kind)
+        return random.normal(key, shape, kind, out_sharding=out_sharding) * asarray_like(stddev, kind)
 
     return init
 
@@ -151,7 +152,8 @@ def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, l
         from styrax import random
 
         kind = _dtype(dtype, None)
-        return random.truncated_normal(key, lower, upper, shape, kind) * asarray_like(stddev, kind)
+        return random.truncated_normal(key, lower, upper, shape, kind, out_sharding=out_sharding) * asarray_like(
+            stddev, kind)
 
     return init
 
@@ -237,18 +239,19 @@ def variance_scaling(scale: ArrayLike, mode: str, distribution: str, in_axis: in
         variance = np.asarray(scale / number).astype(kind)
         complex_kind = dtypes.issubdtype(kind, np.complexfloating)
         if distribution == "normal":
-            return random.normal(key, shape, kind) * lax.sqrt(variance)
+            return random.normal(key, shape, kind, out_sharding=out_sharding) * lax.sqrt(variance)
         if distribution == "uniform":
             if complex_kind:
-                return _complex_uniform(key, shape, kind) * lax.sqrt(variance)
-            return random.uniform(key, shape, kind, -1) * lax.sqrt(lax.mul(np.asarray(3, kind), variance))
+                return placed(_complex_uniform(key, shape, kind), out_sharding) * lax.sqrt(variance)
+            return random.uniform(key, shape, kind, -1, out_sharding=out_sharding) * lax.sqrt(
+                lax.mul(np.asarray(3, kind), variance))
         if distribution == "truncated_normal":
             if complex_kind:
                 deviation = lax.div(lax.sqrt(variance), np.asarray(0.95311164380491208, kind))
-                return _complex_truncated_normal(key, 2, shape, kind) * deviation
+                return placed(_complex_truncated_normal(key, 2, shape, kind), out_sharding) * deviation
             # The deviation of the standard normal distribution cut off at ±2.
             deviation = lax.div(lax.sqrt(variance), np.asarray(0.87962566103423978, kind))
-            return random.truncated_normal(key, -2, 2, shape, kind) * deviation
+            return random.truncated_normal(key, -2, 2, shape, kind, out_sharding=out_sharding) * deviation
         raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
 
     return init
@@ -281,6 +284,12 @@ he_normal = _scaled(2.0, "fan_in", "truncated_normal", "he_normal", "He's (Kaimi
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
+def _refuse_sharding(out_sharding: Any) -> None:
+    """Raises NotImplementedError where it is said how a matrix is to be spread whose columns are made together."""
+    if out_sharding is not None:
+        raise NotImplementedError("orthogonal initializers do not take out_sharding: reshard what they give")
+
+
 def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that gives matrices with orthogonal rows or columns, whichever are fewer.
 
@@ -300,6 +309,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         from styrax import random
 
         kind = _dtype(dtype, None)
+        _refuse_sharding(out_sharding)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         columns = shape[column_axis]
@@ -333,6 +343,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         kind = _dtype(dtype, None)
+        _refuse_sharding(out_sharding)
         if len(shape) not in (3, 4, 5):
             raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
         if shape[-1] < shape[-2]:

@@ -21,7 +21,7 @@ from styrax.core.types.typing import ArrayLike, Axis, Shape, ShapeLike, Sharding
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import canonical_shape, spread
-from .conversion import asarray
+from .conversion import asarray, with_result
 from .promotion import (
     axis_index,
     axis_indices,
@@ -264,9 +264,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         counts = np.asarray(repeats)
         if counts.ndim == 0 or counts.size == 1:
             times = int(counts.reshape(()))
-            out = lax.broadcast_in_dim(a, (*shape[: axis + 1], times, *shape[axis + 1:]),
-                                       tuple(i for i in range(a.ndim + 1) if i != axis + 1))
-            return lax.reshape(out, (*shape[:axis], shape[axis] * times, *shape[axis + 1:]))
+            return with_result(partial(_repeat_all, axis=axis, times=times), out_sharding, "repeat")(a)
         counts = np.broadcast_to(counts, (shape[axis],)) if counts.ndim == 1 else counts
         if counts.ndim != 1 or len(counts) != shape[axis]:
             raise ValueError(f"The repeats array should have length 1 or the length of the axis, {shape[axis]}; got "
@@ -282,7 +280,14 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
             repeats = spread(repeats, (shape[axis],))
     if total == 0 or shape[axis] == 0:
         return lax.full((*shape[:axis], total if shape[axis] else 0, *shape[axis + 1:]), 0, a.dtype)
-    return _repeat_each(a, repeats, axis, total)
+    return with_result(partial(_repeat_each, axis=axis, total=total), out_sharding, "repeat")(a, repeats)
+
+
+def _repeat_all(a: Any, axis: int, times: int) -> Array:
+    shape = a.shape
+    out = lax.broadcast_in_dim(a, (*shape[: axis + 1], times, *shape[axis + 1:]),
+                               tuple(i for i in range(a.ndim + 1) if i != axis + 1))
+    return lax.reshape(out, (*shape[:axis], shape[axis] * times, *shape[axis + 1:]))
 
 
 def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:

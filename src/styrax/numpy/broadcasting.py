@@ -169,7 +169,7 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
     else:
         condition, x, y = spread_all((condition, x, y))
         if avals.explicit:
-            condition = spread_as(condition, get_aval(x))
+            condition = spread_as(condition, get_aval(x).given_sharding)
     return x if 0 in shape_of(x) else lax.select(condition, x, y)
 
 

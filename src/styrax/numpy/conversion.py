@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
+from styrax.core import hooks
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
@@ -15,7 +16,7 @@ from styrax.core.arrays.explicit import check_explicit
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
-from styrax.core.tracing.trace import Tracer, state
+from styrax.core.tracing.trace import Tracer, get_aval, state
 from styrax.core.types import avals, dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import (
@@ -134,7 +135,18 @@ def place(x: Any, device: Any) -> Array:
                            or isinstance(device, NamedSharding) and device.mesh.explicit_axes
                            and not state.trace.is_eval):
         return reshard(x, device)
+    if isinstance(device, NamedSharding) and device.mesh.explicit_axes:  # as types tell it, for all dimensions
+        missing = get_aval(x).ndim - len(device.spec)
+        device = device.update(spec=device.spec.update(partitions=(*device.spec, *(None,) * missing)))
     return device_put(x, device)
+
+
+def with_result(f: Callable[..., Array], out_sharding: Any, name: str = "") -> Callable[..., Array]:
+    """A function of arrays, that is a part of the function `name`, with its result spread as is asked for, if it is."""
+    if out_sharding is None:
+        return f
+    told = result_sharding(out_sharding, name)
+    return hooks.auto_axes(f, out_sharding=told) if avals.explicit else f
 
 
 def told_by(device: Any) -> NamedSharding | None:
@@ -153,7 +165,9 @@ def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours, or a scalar as a literal of the program being written."""
     out = constant(value, ShapedArray(value.shape, value.dtype, weak))
     if device is None and mesh.get_mesh() is not mesh.empty_mesh and state.trace.is_eval:
-        return out.placed(NamedSharding(mesh.get_mesh(), PartitionSpec()))
+        out = out.placed(NamedSharding(mesh.get_mesh(), PartitionSpec()))
+        if out.aval.given_sharding is not None and not mesh.state.abstract.explicit_axes:  # as seen from here
+            out.aval = out.aval.update(sharding=None)
     return place(out, device)
 
 

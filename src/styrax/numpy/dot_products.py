@@ -10,6 +10,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import permuted, resolved
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types import avals, dtypes
@@ -175,10 +177,7 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
     a_m, b_m = moved(a_at["m"], a_drop), moved(b_at["m"], b_drop)
     a_contract = len(shape_of(a)) - 1
     b_contract = len(shape_of(b)) - (1 if b_vector else 2)
-    out = lax.dot_general(a, b, dimension_numbers=(((a_contract,), (b_contract,)), (tuple(a_m), tuple(b_m))),
-                          precision=precision, preferred_element_type=kind[0],
-                          **({} if out_sharding is None else {"out_sharding": out_sharding}))
-    # The result has matched axes, free ones of a, its rows, free ones of b, its columns.
+    # The product has matched axes, free ones of a, its rows, free ones of b, its columns.
     n_matched, n_a, n_b = len(a_m), len(a_at["a"]), len(b_at["b"])
     rows = [] if a_vector else [n_matched + n_a]
     first_b = n_matched + n_a + len(rows)
@@ -186,11 +185,18 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
     where = {"m": iter(range(n_matched)), "a": iter(range(n_matched, n_matched + n_a)),
              "b": iter(range(first_b, first_b + n_b))}
     permutation = [next(where[side]) for side in order if side != "1"] + rows + columns
+    ones = tuple(i for i, side in enumerate(order) if side == "1")
+    told = {}
+    if out_sharding is not None:
+        out_sharding = resolved(result_sharding(out_sharding, name))
+        kept = [i for i in range(len(permutation) + len(ones)) if i not in ones]
+        told["out_sharding"] = permuted(out_sharding, [kept[permutation.index(i)] for i in range(len(permutation))])
+    out = lax.dot_general(a, b, dimension_numbers=(((a_contract,), (b_contract,)), (tuple(a_m), tuple(b_m))),
+                          precision=precision, preferred_element_type=kind[0], **told)
     if permutation != list(range(len(permutation))):
         out = lax.transpose(out, tuple(permutation))
-    ones = tuple(i for i, side in enumerate(order) if side == "1")
     out = lax.expand_dims(out, ones) if ones else out
-    return _placed(convert(out, *kind), out_sharding)
+    return place(convert(out, *kind), out_sharding) if ones else _placed(convert(out, *kind), out_sharding)
 
 
 @jit

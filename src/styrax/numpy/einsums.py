@@ -197,7 +197,7 @@ def _two(operands: list, names: list[str], contracted: list[str], output: str, p
                ([l_names.index(c) for c in batch], [r_names.index(c) for c in batch]))
     told = {}
     if out_sharding is not None:
-        spread = resolved(result_sharding(out_sharding))
+        spread = resolved(result_sharding(out_sharding, "einsum"))
         order = [output.index(c) for c in result]
         told["out_sharding"] = permuted(spread, order)
     out = dot_general(lhs, rhs, numbers, precision, preferred_element_type=kind, **told)

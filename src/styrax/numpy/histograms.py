@@ -12,6 +12,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import resolved
+from styrax.core.arrays.out_shardings import result_sharding
+from styrax.core.tracing.errors import ShardingTypeError
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.dims import size_argument
@@ -92,6 +95,9 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
             raise ValueError("shape of weights must match shape of x.")
         amounts = asarray(unwrap(weights))
     zeros = lax.full((length,), 0, dtype_of(amounts))
+    if out_sharding is not None and any(resolved(result_sharding(out_sharding, "jnp.bincount")).spec):
+        raise ShardingTypeError("out_sharding passed to `jnp.bincount` can only be fully replicated or fully unreduced "
+                                "along all mesh axes")
     return place(scatter(zeros, clip(x, 0), amounts, "add", mode="drop"), out_sharding)
 
 

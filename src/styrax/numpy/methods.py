@@ -62,6 +62,9 @@ def astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: Dev
 @api_boundary
 def reshape(self: Array, *args: ShapeLike, order: str = "C", out_sharding: ShardingLike | None = None) -> Array:
     """The array in another shape, given as one sequence or as arguments. See `reshape`."""
+    if out_sharding is not None:
+        shape: Any = args[0] if len(args) == 1 else args
+        return shaping.reshape(self, shape, order, out_sharding=out_sharding)
     return shaping.reshape_to(self, *args, order=order)
 
 
@@ -77,7 +80,7 @@ def transpose(self: Array, *args: int | Sequence[int] | None) -> Array:
 
 def flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
     """The elements as a vector, in row order (or column order for "F")."""
-    return shaping.ravel(self, order=order)
+    return shaping.ravel(self, order=order, out_sharding=out_sharding)
 
 
 def item(self: Array, *args: int | tuple[int, ...]) -> bool | int | float | complex:

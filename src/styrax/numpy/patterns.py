@@ -109,7 +109,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 def _mask_of(m: Any, mask: Array) -> Array:
     """A mask of matrices, for each of them, spread as they are."""
-    return spread_as(spread(mask, m.shape), get_aval(m))
+    return spread_as(spread(mask, m.shape), get_aval(m).given_sharding)
 
 
 def _tril(m: ArrayLike, k: int = 0) -> Array:

@@ -76,9 +76,9 @@ def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | No
 
 def _placed_reshape(a: Any, shape: Any, order: str, out_sharding: Any) -> Array:
     if out_sharding is None or order != "C":
-        out_sharding = None if out_sharding is None else result_sharding(out_sharding)
+        out_sharding = None if out_sharding is None else result_sharding(out_sharding, "reshape")
         return place(reshape_to(a, shape, order=order), out_sharding)
-    return lax.reshape(a, _new_sizes(a, shape), out_sharding=resolved(result_sharding(out_sharding)))
+    return lax.reshape(a, _new_sizes(a, shape), out_sharding=resolved(result_sharding(out_sharding, "reshape")))
 
 
 def reshape_to(a: Any, *shape: Any, order: str = "C") -> Array:

@@ -20,7 +20,7 @@ from .broadcasting import choose_elements
 from .clipping import clip
 from .complex_parts import conj
 from .concatenation import concatenate
-from .conversion import asarray
+from .conversion import asarray, place
 from .dot_products import dot
 from .float_tests import isnan
 from .indexing import gather_elements
@@ -324,7 +324,9 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, 
     Returns:
       what `quantile` gives.
     """
-    return quantile(a, _hundredths("percentile", a, q), axis, out, overwrite_input, method, keepdims, weights=weights)
+    return place(
+        quantile(a, _hundredths("percentile", a, q), axis, out, overwrite_input, method, keepdims, weights=weights),
+        out_sharding)
 
 
 def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,

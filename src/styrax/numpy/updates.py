@@ -9,16 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from styrax import lax
-from styrax.core import hooks
 from styrax.core.arrays.array import Array
-from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary, warn
-from styrax.core.types import avals, dtypes
+from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Index, Scalar, ShardingLike
 
 from .broadcasting import spread
-from .conversion import asarray
+from .conversion import asarray, with_result
 from .indexing import Plan, gather_elements, gather_mode, parse
 from .promotion import convert, dtype_of, is_array, promote_dtypes, result_typed, shape_of, typed
 
@@ -142,23 +140,26 @@ class IndexedElements:
                                    unique_indices=unique_indices, mode=mode, fill_value=fill_value,
                                    wrap_negative_indices=wrap_negative_indices)
 
-        return _spread(taken, None if _is_one_place(self.index) else out_sharding)(self.array, self.index)
+        return with_result(taken, None if _is_one_place(self.index) else out_sharding)(self.array, self.index)
 
     @api_boundary
     def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: Mode = None, out_sharding: ShardingLike | None = None, wrap_negative_indices: bool = True) -> Array:
         """A copy with `x[idx] = values`."""
-        return _spread(partial(scatter, kind="set", indices_are_sorted=indices_are_sorted,
-                               unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices),
-                       out_sharding)(self.array, self.index, values)
+        return with_result(partial(scatter, kind="set", indices_are_sorted=indices_are_sorted,
+                                   unique_indices=unique_indices, mode=mode,
+                                   wrap_negative_indices=wrap_negative_indices),
+                           out_sharding)(self.array, self.index, values)
 
     @api_boundary
     def apply(self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
               wrap_negative_indices: bool = True) -> Array:
         """A copy with `func` applied to the elements at the index, as often as each is indexed."""
-        return scatter(self.array, self.index, 0, "apply", indices_are_sorted=indices_are_sorted,
-                       unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices, func=func)
+        return with_result(partial(scatter, kind="apply", indices_are_sorted=indices_are_sorted,
+                                   unique_indices=unique_indices, mode=mode,
+                                   wrap_negative_indices=wrap_negative_indices, func=func),
+                           out_sharding)(self.array, self.index, 0)
 
 
 def _is_one_place(index: Any) -> bool:
@@ -167,22 +168,15 @@ def _is_one_place(index: Any) -> bool:
                for i in (index if isinstance(index, tuple) else (index,)))
 
 
-def _spread(f: Callable[..., Array], out_sharding: Any) -> Callable[..., Array]:
-    """A function of arrays whose result is spread as is asked for, if it is."""
-    if out_sharding is None:
-        return f
-    told = result_sharding(out_sharding)
-    return hooks.auto_axes(f, out_sharding=told) if avals.explicit else f
-
-
 def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:
     @api_boundary
     def method(self: IndexedElements, values: ArrayLike, *, indices_are_sorted: bool = False,
                unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
                wrap_negative_indices: bool = True) -> Array:
-        return _spread(partial(scatter, kind=kind, indices_are_sorted=indices_are_sorted,
-                               unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices),
-                       out_sharding)(self.array, self.index, values)
+        return with_result(partial(scatter, kind=kind, indices_are_sorted=indices_are_sorted,
+                                   unique_indices=unique_indices, mode=mode,
+                                   wrap_negative_indices=wrap_negative_indices),
+                           out_sharding)(self.array, self.index, values)
 
     method.__name__, method.__qualname__ = name, f"IndexedElements.{name}"
     method.__doc__ = f"A copy with `x[idx] {text} values`; elements that are indexed twice are changed twice."
@@ -206,7 +200,7 @@ def _by_ones(name: str, combine: str, text: str) -> Callable[..., Any]:
         ones = lax.full_like(self.array, 1)
         factors = scatter(ones, self.index, values, "mul", indices_are_sorted=indices_are_sorted,
                           unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
-        return getattr(binary, combine)(self.array, factors)
+        return with_result(getattr(binary, combine), out_sharding)(self.array, factors)
 
     method.__name__, method.__qualname__ = name, f"IndexedElements.{name}"
     method.__doc__ = f"A copy with `x[idx] {text} values`; elements that are indexed twice are changed twice."

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..core.arrays import mesh as meshes
 from ..core.arrays.mesh import AbstractMesh, AxisType, use_abstract_mesh
-from ..core.arrays.shardings import NamedSharding, PartitionSpec
-from ..core.trees import tree
+from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, ShardingLike
 from ..lax.collectives.placing import reshard, reshard_p
 from ..transforms.mapping import flatten_axes
@@ -51,9 +52,30 @@ def smap(f: Function | None = None, /, *, in_axes: PyTree = Infer, out_axes: PyT
                 in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)))
             if isinstance(in_axes, tuple) and len(in_axes) != len(args):
                 raise ValueError(f"smap got {len(in_axes)} in_axes for {len(args)} arguments")
+            args = _as_wanted(args, specs, axis_name)
         return shard_map(call, in_specs=specs, out_specs=_specs(out_axes, axis_name), axis_names={axis_name})(*args)
 
     return mapped
+
+
+def _as_wanted(args: tuple[Any, ...], specs: Any, name: AxisName) -> tuple[Any, ...]:
+    """Arguments that lie along an axis as is wanted, where types tell whether they do."""
+    mesh = meshes.in_force().abstract_mesh
+    if name not in mesh.explicit_axes:
+        return args
+
+    def lay(x: Any, spec: PartitionSpec) -> Any:
+        told = getattr(get_aval(x), "given_sharding", None)
+        parts = (None,) * get_aval(x).ndim if told is None else told.spec.partitions
+        wanted = [*spec, *(None,) * (len(parts) - len(spec))]
+        laid = [(*(n for n in axes_of(e) if n != name), *axes_of(w)) or None
+                for e, w in zip(parts, wanted, strict=True)]
+        return x if list(parts) == [e[0] if e and len(e) == 1 else e for e in laid] else reshard_p.bind(
+            x, dst_sharding=NamedSharding(mesh, PartitionSpec(*laid)))
+
+    leaves, structure = tree.tree_flatten(args)
+    given = tree_paths.broadcast_prefix(specs, args, is_leaf=lambda s: isinstance(s, PartitionSpec))
+    return structure.unflatten(map(lay, leaves, given))
 
 
 def _check_axes(name: str, axes: Any) -> None:

@@ -32,6 +32,7 @@ from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
 from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
+from .other_axes import entries_over, seen_along, unseen, with_entries
 
 
 class _Infer:
@@ -179,7 +180,7 @@ class _Layout:
                 wanted = self.along(size, x, axis)
                 if not wanted.is_equivalent_to(x.sharding, x.ndim):
                     raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got "
-                                     f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg shape: "
+                                     f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
                                      f"{x.aval.str_short()}")
         return size
 
@@ -358,23 +359,29 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             blocks = [process_mapping.cut(x, s, spread) for x, s in zip(leaves, specs, strict=True)]
         else:
             across = NONE_ACROSS
+            explicit = [entries_over(get_aval(x), set(used.explicit_axes) - set(names)) for x in leaves]
             leaves = [_given(x, s, used) for x, s in zip(leaves, specs, strict=True)]
-        with use_abstract_mesh(inside.update(axis_types=tuple(
-                AxisType.Manual if n in sizes else t
-                for n, t in zip(inside.axis_names, inside.axis_types, strict=True)))):
+        inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
+            inside.axis_names, inside.axis_types, strict=True)))
+        with use_abstract_mesh(inside):
             if spread is None:
                 blocks = [cut(x, PartitionSpec() if s is None else s, sizes)
                           for x, s in zip(leaves, specs, strict=True)]
+                blocks = [(seen_along(x, inside, (*(None,) * len(varies), *entries)), varies)
+                          for (x, varies), entries in zip(blocks, explicit, strict=True)]
             results = over_devices(flat, blocks, sizes, checked, across)
+            explicit = [entries_over(get_aval(x), set(inside.explicit_axes))[len(varies):] for x, varies in results]
+            results = [(unseen(x), varies) for x, varies in results]
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = _by_leaf("out_specs", out_specs, whole)
         outs = []
-        for (x, varies), spec in zip(results, wanted, strict=True):
+        for (x, varies), spec, entries in zip(results, wanted, explicit, strict=True):
             _check_result(flat.__name__, x, varies, spec, used, checked)
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
                 continue
-            outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), spec, used))
+            whole_spec = None if spec is None and not any(entries) else with_entries(spec, entries)
+            outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), whole_spec, used))
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
@@ -393,11 +400,9 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any
                 f"device ids {[d.id for d in mesh.devices.flat]}")
         x = _anywhere(x if isinstance(x, Array) else device_put(x))
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
-    told = getattr(get_aval(x), "given_sharding", None)
-    if told is None:
+    if getattr(get_aval(x), "given_sharding", None) is None:
         return x if mesh.explicit_axes else _spread(x, spec, mesh)
-    automatic = told.mesh.update(axis_types=(AxisType.Auto,) * len(told.mesh.axis_names))
-    return reshard_p.bind(x, dst_sharding=NamedSharding(automatic, PartitionSpec()))
+    return unseen(x)
 
 
 def _mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -580,6 +585,8 @@ def _is_over_devices(mesh: Mesh) -> bool:
 
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
     """A result that tells how it is spread."""
+    if isinstance(mesh, AbstractMesh) and spec is not None and mesh.explicit_axes and isinstance(x, Tracer):
+        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec))
     if spec is None or not isinstance(mesh, Mesh):
         return x
     if not isinstance(x, Tracer):

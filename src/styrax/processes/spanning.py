@@ -213,7 +213,7 @@ class Part:
                 if isinstance(said, NamedSharding) and said != x._sharding:
                     if not said.is_equivalent_to(x._sharding, x.ndim):
                         raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. "
-                                         f"Got jit sharding: {said},\narg sharding: {x._sharding} for arg shape: "
+                                         f"Got jit sharding: {said},\narg sharding: {x._sharding} for arg type: "
                                          f"{x.aval.str_short()}")
                 given.append(x._sharding)
                 rows.append(parts.rows)

@@ -299,6 +299,7 @@ class PjitFunction(Generic[P, R]):
         return program
 
     def _trace(self, key: Key) -> Specialisation:
+        weakref.ref(self._fun)  # TypeError for a callable that cannot be referenced weakly
         call = self._signature.read(key)
         flat = call.flat
         info = flat.info(call.avals)

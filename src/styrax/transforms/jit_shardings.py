@@ -162,6 +162,9 @@ def _resolved(name: str, given: Any) -> Any:
     if isinstance(given, Format):
         return UNSPECIFIED if given.sharding is None else given.sharding
     if isinstance(given, Sharding):
+        if isinstance(given, NamedSharding) and given.mesh.empty:
+            raise ValueError(f"One of {name} leaf specifications got an empty NamedSharding: {given} which is not "
+                             "allowed.")
         return given
     current = mesh.in_force()
     if current.empty:

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from ..core.programs.equation_mesh import in_its_mesh
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
 from ..core.programs.name_stack import transform_name_stack
 from ..core.programs.primitive import Primitive
@@ -19,7 +20,7 @@ from ..core.programs.rules import jvps, transposes
 from ..core.tracing import source
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import get_aval, set_current_trace, state
-from ..core.types import dtypes
+from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractValue
 from ..core.types.effects import AccumEffect, WriteEffect
 from ..core.types.typing import Function, PyTree
@@ -296,10 +297,11 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
         if rule is None:
             raise NotImplementedError(
                 f"Transpose rule (for reverse-mode differentiation) for '{primitive}' not implemented")
-        if eager:
+        if eager and not avals.explicit:
             results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
         else:
-            with source.inherit(eqn.source_info), nullcontext() if eqn.ctx is None else eqn.ctx.manager():
+            with (source.inherit(eqn.source_info), in_its_mesh(eqn),
+                  nullcontext() if eqn.ctx is None else eqn.ctx.manager()):
                 results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
         for a, ct in zip(eqn.invars, results, strict=True):
             accumulate(a, ct)

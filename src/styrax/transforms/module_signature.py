@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.arrays.array import Array
-from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..core.arrays.devices import Device, Sharding
+from ..core.arrays.gspmd_sharding import GSPMDSharding
 from ..core.arrays.mesh import AbstractMesh, Mesh, in_force
-from ..core.arrays.shardings import NamedSharding
+from ..core.arrays.shardings import NamedSharding, as_named
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.trees import tree_paths
 from ..core.trees.treedef import PyTreeDef
@@ -20,9 +21,10 @@ Told = tuple[list[str], list[Sharding | None]]  # of each argument, or each resu
 
 
 def given_shardings(leaves: Sequence[Any]) -> list[Sharding | None]:
-    """How the arguments of a function are spread, or on which device they are; None for those that may be anywhere."""
-    return [s if isinstance(s := getattr(x, "sharding", None), (NamedSharding, SingleDeviceSharding)) and (
+    """Where the arguments of a function are; None for those that may be anywhere."""
+    found = [s if isinstance(s := getattr(x, "sharding", None), Sharding) and (
         not isinstance(x, Array) or x.committed) else None for x in leaves]
+    return [as_named(s) if isinstance(s, GSPMDSharding) else s for s in found]
 
 
 def signature(out_tree: PyTreeDef, closed: ClosedJaxpr, ins: Sequence[Any], outs: Sequence[Any],
@@ -45,7 +47,7 @@ def signature(out_tree: PyTreeDef, closed: ClosedJaxpr, ins: Sequence[Any], outs
 def _spread(said: Sequence[Any], avals: Sequence[Any], given: Sequence[Sharding | None] = ()) -> list[Sharding | None]:
     if len(said) != len(avals):  # values of a library's own type, which are several arrays
         return [None] * len(avals)
-    told = [None] * (len(avals) - len(given)) + [*given]
+    told = [None] * (len(avals) - len(given)) + [s if isinstance(s, NamedSharding) else None for s in given]
     told = [getattr(a, "given_sharding", None) or g for a, g in zip(avals, told, strict=True)]
     return [s if isinstance(s, Sharding) else t for s, t in zip(said, told, strict=True)]
 
@@ -54,10 +56,16 @@ def check_platform(shardings: Sequence[Any]) -> None:
     """Sees to it that the devices are known for which a program of these shardings is to be lowered.
 
     Raises:
-      ValueError: they are over meshes without devices alone.
+      ValueError: they are over meshes without devices alone, or over one of another size than that with devices.
     """
-    meshes = {type(s.mesh) for s in shardings if isinstance(s, NamedSharding) and not s.mesh.empty}
+    used = [s.mesh for s in shardings if isinstance(s, NamedSharding) and not s.mesh.empty]
+    meshes = set(map(type, used))
     around = in_force()
+    known = next((m for m in used if isinstance(m, Mesh)), None)
+    for m in used:
+        if known is not None and m.size != known.size:
+            raise ValueError(f"{type(m).__name__} size: {m.size} does not match the device assignment size: "
+                             f"{known.size}")
     if meshes == {AbstractMesh} and (around.empty or isinstance(around, AbstractMesh)):
         raise ValueError("Passing lowering_platforms via jax.export or jit(f).trace(*args).lower(lowering_platforms="
                          "...) is required when only AbstractMesh exists in a jitted computation. Got context mesh: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,9 @@ from ..core.arrays import backends
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices
 from ..core.arrays.layouts import Format, Layout
+from ..core.arrays.mesh import Mesh
+from ..core.arrays.shape_struct import ShapeDtypeStruct
+from ..core.arrays.shardings import NamedSharding
 from ..core.programs.check import same_type
 from ..core.programs.following import Following
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -18,7 +21,6 @@ from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
-from ..core.types.avals import ShapeDtypeStruct
 from ..core.types.typing import PyTree
 from . import module_signature
 from .high_types import lowered
@@ -206,11 +208,39 @@ def check_compiler_options(options: Mapping[str, Any]) -> None:
                             f"{type(value)}.")
         if name not in _OPTIONS and not name.startswith("xla_"):
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
+        if isinstance(value, str) and not _FLAGS.get(name, _anything)(value):
+            kind = "bool" if _FLAGS[name] is _is_bool else "int32"
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: While setting option {name}, '{value}' is not a valid {kind} "
+                                  "value.")
 
 
 _OPTIONS: dict[str, tuple[type, ...]] = {
     "exec_time_optimization_effort": (float, int), "memory_fitting_effort": (float, int),
     "optimization_level": (int,), "memory_fitting_level": (int,)}
+
+
+def _anything(_: str) -> bool:
+    return True
+
+
+def _is_bool(text: str) -> bool:
+    return text in ("True", "False")
+
+
+def _is_int(text: str) -> bool:
+    return text.strip().lstrip("+-").isdecimal()
+
+
+# how texts are read that are given for options of XLA's, of those that programs for CPUs set
+_FLAGS: dict[str, Callable[[str], bool]] = {
+    **dict.fromkeys((f"xla_{name}" for name in (
+        "embed_ir_in_executable", "dump_hlo_as_text", "dump_hlo_as_proto", "cpu_enable_fast_math",
+        "cpu_enable_fast_min_max", "cpu_fast_math_honor_division", "cpu_fast_math_honor_functions",
+        "cpu_fast_math_honor_infs", "cpu_fast_math_honor_nans", "cpu_multi_thread_eigen", "cpu_use_thunk_runtime",
+        "cpu_enable_concurrency_optimized_scheduler", "allow_excess_precision", "test_all_input_layouts",
+        "llvm_disable_expensive_passes", "cpu_copy_insertion_use_region_analysis")), _is_bool),
+    **dict.fromkeys(("xla_backend_optimization_level", "xla_cpu_parallel_codegen_split_count",
+                     "xla_cpu_prefer_vector_width", "xla_force_host_platform_device_count"), _is_int)}
 
 
 def machine_code(code: Any) -> backends.Executable:
@@ -235,8 +265,8 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
 
 
 def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
-    return [Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
-            for s, a in zip(tree.tree_leaves(shardings), avals, strict=True)]
+    return [Format(None, None) if s is None else Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
+            for s, a in zip(tree.tree_leaves(shardings, is_leaf=lambda s: s is None), avals, strict=True)]
 
 
 class Compiled(Lowered):
@@ -264,13 +294,27 @@ class Compiled(Lowered):
 
     @property
     def input_shardings(self) -> Any:
-        """Where the arguments are expected, as a tree like `(args, kwargs)`."""
-        params = self._program.params
+        """Where the arguments are expected, as a tree like `(args, kwargs)`; None for those that are not used."""
         told = getattr(self._code, "in_shardings", None)  # of a program on several devices whose memories are apart
         if told is not None:
             return self.in_tree.unflatten(told)
-        return self.in_tree.unflatten(settled((), params["in_shardings"])
-                                      or [_on_device()] * len(params["in_shardings"]))
+        found = self._following().arguments(self._places(), _on_device(), self._program.params["keep_unused"])
+        return self.in_tree.unflatten(found[len(found) - self.in_tree.num_leaves:])
+
+    def _following(self) -> Following:
+        params = self._program.params
+        return Following(self._call, self._closed, self._program.name, params["in_shardings"], params["out_shardings"])
+
+    def _places(self) -> list[Sharding | None]:
+        """Where the arguments were for which it was lowered, also those of which only their types tell."""
+        given = [None] * (len(self._closed.in_avals) - len(self._given)) + [*self._given]
+        device = _on_device()._device
+        told = [s if s is not None else getattr(a, "given_sharding", None)
+                for s, a in zip(given, self._closed.in_avals, strict=True)]
+        known = next((s.mesh for s in told if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)), None)
+        return [s if not isinstance(s, NamedSharding) or isinstance(s.mesh, Mesh) else
+                on_devices(s, device) if known is None or known.abstract_mesh != s.mesh else s.update(mesh=known)
+                for s in told]
 
     @property
     def output_shardings(self) -> Any:
@@ -280,11 +324,7 @@ class Compiled(Lowered):
         if told is not None:
             return self.out_tree.unflatten(told)
         if backends.several:
-            following = Following(self._call, self._closed, self._program.name, params["in_shardings"],
-                                  params["out_shardings"])
-            given = [None if a.given_sharding is None else on_devices(a.given_sharding, _on_device()._device)
-                     for a in self._closed.in_avals]
-            where = following.where(given) or [None] * len(params["out_shardings"])
+            where = self._following().where(self._places()) or [None] * len(params["out_shardings"])
             return self.out_tree.unflatten([s if isinstance(s, Sharding) else _on_device() for s in where])
         return self.out_tree.unflatten(settled(params["in_shardings"], params["out_shardings"])
                                        or [_on_device()] * len(params["out_shardings"]))

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arrays.shape_struct import ShapeDtypeStruct
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Tracer, extend_axis_env, get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, ShapeDtypeStruct, aval_rules
+from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..core.types.dims import is_symbolic
 from ..core.types.typing import AxisName, Function, Object, PyTree
 from .aliasing import check_arguments, check_returned

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from styrax.core.arrays.devices import Sharding
-from styrax.core.arrays.mesh import AbstractMesh, Mesh
-from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, axes_of
+from styrax.core.arrays.gspmd_sharding import GSPMDSharding
+from styrax.core.arrays.shardings import NamedSharding
 from styrax.core.types.physical import physical_aval
 
 
@@ -24,25 +25,24 @@ class Meshes:
         self.devices = 1
         self.single = False  # whether some operation is done by one device alone
 
-    def name(self, mesh: Mesh | AbstractMesh) -> str:
-        """`mesh`, `mesh_0`, …: the symbol of a mesh."""
-        shape = tuple(mesh.shape_tuple)
+    def name(self, shape: tuple[tuple[Any, int], ...]) -> str:
+        """`mesh`, `mesh_0`, …: the symbol of a mesh of these axes."""
         if shape not in self.names:
             self.names[shape] = f"mesh_{len(self.names) - 1}" if self.names else "mesh"
-            self.devices = max(self.devices, mesh.size)
+            self.devices = max(self.devices, math.prod(size for _, size in shape))
         return self.names[shape]
 
     def sharding(self, told: Sharding | None, ndim: int, of_type: bool = False) -> str:
         """`<@mesh, [{"x"}, {?}]>`, or nothing for what is no sharding over a mesh. That of a type leaves open what axes
         do that are not explicit."""
-        if not isinstance(told, NamedSharding) or told.mesh.empty:
+        if not isinstance(told, (NamedSharding, GSPMDSharding)) or isinstance(told, NamedSharding) and told.mesh.empty:
             return ""
-        spec = told.spec
-        entries = [*spec, *(None,) * (ndim - len(spec))]
-        more = ["?"] if of_type and len(told.mesh.explicit_axes) < len(told.mesh.axis_names) else []
-        dims = ", ".join("{?}" if e is UNCONSTRAINED else _axes(axes_of(e), more) for e in entries)
-        sums = f", unreduced={_axes(sorted(spec.unreduced, key=str))}" if spec.unreduced else ""
-        return f"<@{self.name(told.mesh)}, [{dims}]{sums}>"
+        found = told._to_sdy_sharding(ndim)
+        more = ["?"] if of_type and isinstance(told, NamedSharding) and (
+            len(told.mesh.explicit_axes) < len(told.mesh.axis_names)) else []
+        dims = ", ".join("{?}" if e is None else _axes(e, more) for e in found.dim_shardings)
+        sums = f", unreduced={_axes(found.unreduced)}" if found.unreduced else ""
+        return f"<@{self.name(found.mesh_shape)}, [{dims}]{sums}>"
 
     def attributes(self, notes: Sequence[str], told: Sequence[Sharding | None], avals: Sequence[Any]) -> list[str]:
         """The attributes of arguments or results: `notes`, and `sdy.sharding = …` for those that are spread."""

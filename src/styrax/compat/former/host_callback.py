@@ -60,8 +60,8 @@ def stop_outfeed_receiver() -> None:
 
 
 def _shape_of(leaf: Any) -> Any:
+    from styrax.core.arrays.shape_struct import ShapeDtypeStruct
     from styrax.core.tracing.trace import get_aval
-    from styrax.core.types.avals import ShapeDtypeStruct
 
     aval = get_aval(leaf)
     return ShapeDtypeStruct(aval.shape, aval.dtype)

@@ -142,6 +142,10 @@ def checked_memory(kind: str, device: Device) -> str:
     return kind
 
 
+class IndivisibleError(ValueError):
+    """Mesh axes do not divide a dimension of an array into equal parts."""
+
+
 class Sharding:
     """How an array is spread over devices."""
 
@@ -186,6 +190,11 @@ class SingleDeviceSharding(Sharding):
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
         return (self._device,)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        from .hlo_shardings import HloSharding
+
+        return HloSharding.replicate()
 
     @property
     def is_fully_replicated(self) -> bool:

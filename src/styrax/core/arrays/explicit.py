@@ -115,7 +115,7 @@ def permuted(sharding: NamedSharding | None, order: Sequence[int]) -> NamedShard
     if sharding is None:
         return None
     spec = sharding.spec
-    parts = (*spec, *(None,) * (len(order) - len(spec)))
+    parts = (*spec, *(None,) * (max(order, default=-1) + 1 - len(spec)))
     return sharding.update(spec=spec.update(partitions=tuple(parts[d] for d in order)))
 
 

@@ -34,15 +34,18 @@ def _names(axis_names: Any) -> tuple:
     return (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
 
 
-def _types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
+def _types(axis_types: Any, axis_names: tuple, mesh: str) -> tuple[AxisType, ...]:
     if axis_types is None:
-        return (AxisType.Auto,) * count
-    if isinstance(axis_types, AxisType):
-        return (axis_types,) * count
-    if len(axis_types) != count:
-        raise ValueError(f"Number of axis names should match the number of axis_types. Got {count} names and "
+        return (AxisType.Auto,) * len(axis_names)
+    if not isinstance(axis_types, tuple):
+        axis_types = (axis_types,)
+    if not all(isinstance(t, AxisType) for t in axis_types):
+        raise TypeError(f"axis_types passed to {mesh} must be of type `jax.sharding.AxisType`. Got {axis_types} of "
+                        f"type {tuple(map(type, axis_types))}")
+    if len(axis_types) != len(axis_names):
+        raise ValueError(f"Number of axis names should match the number of axis_types. Got {axis_names=} and "
                          f"{axis_types=}")
-    return tuple(axis_types)
+    return axis_types
 
 
 class _Grid:
@@ -100,7 +103,7 @@ class _Grid:
         return bool(self.axis_types) and all(t is AxisType.Manual for t in self.axis_types)
 
     def _text(self) -> str:
-        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        axes = ", ".join(f"'{name}': {size}" for name, size in self.shape_tuple)
         return f"{axes}, axis_types={self.axis_types}"
 
 
@@ -131,13 +134,13 @@ class AbstractMesh(_Grid):
     """A mesh without its devices: names, sizes and types of its axes."""
 
     def __init__(self, axis_sizes: Sequence[int], axis_names: Sequence[Any],
-                 axis_types: AxisType | Sequence[AxisType] | None = None, *,
+                 axis_types: AxisType | tuple[AxisType, ...] | None = None, *,
                  abstract_device: AbstractDevice | None = None):
         self.axis_names = _names(axis_names)
         self._sizes = tuple(axis_sizes)
         if len(self._sizes) != len(self.axis_names):
             raise ValueError(f"the number of axis sizes and names must be equal, got {axis_sizes} and {axis_names}")
-        self.axis_types = _types(axis_types, len(self.axis_names))
+        self.axis_types = _types(axis_types, self.axis_names, "AbstractMesh")
         self.abstract_device = abstract_device
 
     @property
@@ -209,7 +212,7 @@ class Mesh(_Grid):
                 f"{len(self.axis_names)}.")
         if len(set(self.axis_names)) != len(self.axis_names):
             raise ValueError(f"the axes of a mesh must have different names, got {self.axis_names}")
-        self.__dict__.update(axis_types=_types(axis_types, len(self.axis_names)))
+        self.__dict__.update(axis_types=_types(axis_types, self.axis_names, "Mesh"))
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"cannot assign to field {name!r}")
@@ -385,7 +388,7 @@ def in_force() -> Mesh | AbstractMesh:
 
 
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],
-              axis_types: Sequence[AxisType] | AxisType | None = None, *,
+              axis_types: tuple[AxisType, ...] | AxisType | None = None, *,
               devices: Sequence[Device] | None = None) -> Mesh:
     """A mesh of the given shape over the devices there are.
 

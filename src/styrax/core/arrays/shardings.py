@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from ..tracing.source import api_boundary
 from . import host_devices
-from .devices import Device, Sharding, SingleDeviceSharding, checked_memory
+from .devices import Device, IndivisibleError, Sharding, SingleDeviceSharding, checked_memory
+from .gspmd_sharding import GSPMDSharding
+from .hlo_shardings import HloSharding, OpSharding, SdyArray, entries_of, of_axes
 from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
 
 
@@ -158,10 +162,6 @@ def _check_sums(partitions: tuple, unreduced: Any, reduced: Any) -> None:
 _specs: WeakValueDictionary[tuple[Any, ...], PartitionSpec] = WeakValueDictionary()  # equal ones are one object
 
 
-class IndivisibleError(ValueError):
-    """Mesh axes do not divide a dimension of an array into equal parts."""
-
-
 class DuplicateSpecError(Exception):
     """A mesh axis stands at two dimensions of a specification."""
 
@@ -185,9 +185,12 @@ class NamedSharding(Sharding):
     @api_boundary
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
                  _logical_device_ids: Any = None):
+        if spec is None or mesh is None:
+            raise TypeError("NamedSharding(): incompatible function arguments: they are a mesh and a PartitionSpec, "
+                            f"got {type(mesh).__name__} and {type(spec).__name__}")
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(f"the specification of a NamedSharding must be a PartitionSpec, got {spec!r} of type "
-                            f"{type(spec)}")
+            raise AttributeError(f"{type(spec).__name__!r} object has no attribute 'partitions': the specification of "
+                                 f"a NamedSharding must be a PartitionSpec, got {spec!r}")
         self.mesh = mesh
         self.spec = spec
         if memory_kind is not None and isinstance(mesh, Mesh):
@@ -203,6 +206,8 @@ class NamedSharding(Sharding):
                         "A single NamedSharding spec specification can map every mesh axis to at most one positional "
                         f"dimension, but {spec} has duplicate entries for `{name}`")
                 seen.add(name)
+        if spec.unreduced or spec.reduced:
+            _check_mesh_of_sums(mesh, spec)
 
     @property
     def memory_kind(self) -> str | None:  # type: ignore[override]
@@ -278,8 +283,6 @@ class NamedSharding(Sharding):
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
         """For each device, which part of the array it holds."""
-        import numpy as np
-
         shape = tuple(global_shape)
         local = self.shard_shape(shape)
         entries = [axes_of(e) for e in self.spec] + [()] * (len(shape) - len(self.spec))
@@ -305,6 +308,8 @@ class NamedSharding(Sharding):
         """Whether arrays of `ndim` dimensions are spread alike."""
         if self.num_devices <= 1:
             return self.device_set == other.device_set
+        if isinstance(other, GSPMDSharding):
+            return other.is_equivalent_to(self, ndim)
         if not isinstance(other, NamedSharding):
             return False
         if self._device_assignment != other._device_assignment or max(len(self.spec), len(other.spec)) > ndim:
@@ -312,6 +317,14 @@ class NamedSharding(Sharding):
         pad = (1,) * ndim
         shape = tuple(math.lcm(a, b) for a, b in zip(self._parts(pad), other._parts(pad), strict=True))
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
+        return named_sharding_to_xla_hlo_sharding(self, num_dimensions)
+
+    def _to_sdy_sharding(self, num_dimensions: int) -> SdyArray:
+        entries = [None if e is UNCONSTRAINED else axes_of(e) for e in self.spec]
+        return SdyArray(self.mesh.shape_tuple, [*entries, *[()] * (num_dimensions - len(entries))],
+                        sorted(self.spec.unreduced, key=str))
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
@@ -334,6 +347,47 @@ class NamedSharding(Sharding):
     def __repr__(self) -> str:
         memory = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
+
+
+def _check_mesh_of_sums(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+    """Raises ValueError for axes of sums that the mesh lacks, or whose use types do not tell."""
+    for kind, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        for name in axes:
+            if name not in mesh.axis_names:
+                raise ValueError(f"{kind} axes {set(axes)} of {spec} are not found in mesh: {mesh.axis_names}.")
+        if any(name in mesh.auto_axes for name in axes):
+            raise ValueError(f"{kind} axes can only refer to mesh axes that is of type `Explicit`. Got "
+                             f"{kind.lower()} axes: {axes} and mesh: {mesh}")
+
+
+@lru_cache(4096)
+def named_sharding_to_xla_hlo_sharding(sharding: NamedSharding, num_dimensions: int) -> HloSharding:
+    """The tiles of arrays of a rank, by the numbers of the mesh's devices."""
+    mesh, spec = sharding.mesh, sharding.spec
+    entries = [axes_of(e) for e in spec]
+    return of_axes(mesh.shape, [*entries, *[()] * (num_dimensions - len(entries))], mesh.manual_axes,
+                   tuple(spec.unreduced))
+
+
+def parse_flatten_op_sharding(hlo_sharding: HloSharding | OpSharding, mesh: Mesh | AbstractMesh) -> list[PartitionSpec]:
+    """The specifications over a mesh's axes of what tiles say; several for several arrays."""
+    found = HloSharding.from_proto(hlo_sharding) if isinstance(hlo_sharding, OpSharding) else hlo_sharding
+    if found.tuple_elements():
+        return [spec for inner in found.tuple_elements() for spec in parse_flatten_op_sharding(inner, mesh)]
+    entries: list[Any] = list(entries_of(found, mesh.shape))
+    while entries and not entries[-1]:
+        entries.pop()
+    return [PartitionSpec(*entries)]
+
+
+def as_named(sharding: GSPMDSharding) -> NamedSharding:
+    """The same sharding over a mesh whose axes its tiles come from."""
+    sizes = sharding.axes()
+    grid = np.empty(sharding.num_devices, object)
+    grid[:] = sharding._device_assignment
+    mesh = Mesh(grid.reshape(tuple(sizes.values())), tuple(sizes))
+    entries = entries_of(sharding._to_xla_hlo_sharding(0), sizes)
+    return NamedSharding(mesh, PartitionSpec(*entries), memory_kind=sharding.memory_kind)
 
 
 def _named(mesh: Mesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:

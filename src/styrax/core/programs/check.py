@@ -17,6 +17,7 @@ from ..tracing.source import summarize
 from ..tracing.trace import get_aval
 from ..types.avals import AbstractRef, ShapedArray, unstacked
 from ..types.effects import RefEffect
+from .equation_mesh import in_its_mesh
 from .jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 from .traits import Control
 
@@ -104,7 +105,8 @@ def _check_eqn(eqn: JaxprEqn, scope: set[Var], jaxpr: Jaxpr) -> None:
         _check_atom(v, scope, "an operand", jaxpr, eqn)
     avals = [v.aval for v in eqn.invars]
     try:
-        found, effects = eqn.primitive.abstract_eval(*avals, **eqn.params)
+        with in_its_mesh(eqn):
+            found, effects = eqn.primitive.abstract_eval(*avals, **eqn.params)
     except Exception as error:
         raise _fail(f"{eqn.primitive} does not accept its operands: {error}", jaxpr, eqn) from error
     results = list(found) if eqn.primitive.multiple_results else [found]

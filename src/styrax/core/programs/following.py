@@ -12,10 +12,12 @@ from typing import Any
 from ..arrays import backends, mesh, moving
 from ..arrays.array import Array
 from ..arrays.devices import Device, ManyDevices, Sharding, SingleDeviceSharding
-from ..arrays.explicit import on_devices
+from ..arrays.explicit import on_devices, sharding_of_type
+from ..arrays.gspmd_sharding import GSPMDSharding
 from ..arrays.mesh import AxisType, Mesh
-from ..arrays.shardings import NamedSharding, PartitionSpec
+from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
 from ..settings import config
+from ..types import avals
 from .jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from .propagation import of_equation, propagate, told_sharding
 
@@ -75,31 +77,45 @@ class Following:
         outs = self.code(*args)
         if where is not None:
             put(outs, where)
+        if avals.explicit:
+            for x, said in zip(outs, self.out_shardings, strict=True):
+                if isinstance(said, NamedSharding) and isinstance(x, Array):
+                    x.aval = x.aval.update(sharding=sharding_of_type(said, x.aval.shape))
         return outs
+
+    def arguments(self, given: Sequence[Sharding | None], default: Sharding, unused: bool) -> list[Sharding | None]:
+        """Where arguments are expected that are committed so.
+
+        Args:
+          default: where a program runs of which nothing is said.
+          unused: whether arguments are passed that no equation uses; for these None stands otherwise.
+        """
+        found = self._found(given)
+        said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
+        named, single = self._home(found, said)
+        read = set(read_arguments(self.closed))
+        anywhere = single or default
+        if named is not None:
+            anywhere = (NamedSharding(named.mesh, PartitionSpec()) if named.mesh.size > 1 else
+                        SingleDeviceSharding(named._device_assignment[0]))
+        return [s or anywhere if unused or i in read else None for i, s in enumerate(found)]
+
+    def _found(self, given: Sequence[Sharding | None]) -> list[Sharding | None]:
+        """Where arguments are; None for those of which nothing is said or which are not used."""
+        found: list[Sharding | None] = []
+        for said, own in zip(self.in_shardings, given, strict=True):
+            at = said if isinstance(said, Sharding) else own
+            found.append(as_named(at) if isinstance(at, GSPMDSharding) else at)
+        self._check(found, given)
+        read = set(read_arguments(self.closed))
+        return [s if i in read or isinstance(said, Sharding) else None
+                for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
 
     def where(self, given: Sequence[Sharding | None]) -> list[Where] | None:
         """Where the results are for arguments that are committed so; None where nothing is to be done."""
-        found: list[Sharding | None] = []
-        for said, own in zip(self.in_shardings, given, strict=True):
-            found.append(said if isinstance(said, Sharding) else own)
-        self._check(found, given)
-        read = set(read_arguments(self.closed))
-        found = [s if i in read or isinstance(said, Sharding) else None
-                 for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
+        found = self._found(given)
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
-        inner = next(_inside(self.closed.jaxpr), None)
-        first = next((i for i, s in enumerate(found) if s is not None), None)
-        if first is not None and inner is not None and isinstance(inner.mesh, Mesh) and (
-                _devices(found[first]) != _devices(inner)):
-            raise ValueError("Received incompatible devices for jitted computation. Got "
-                             f"{self._argument(first, found[first])} and a sharding inside jit with device ids "
-                             f"{_ids(inner)} on platform {_platform(inner)}")
-        named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or inner
-        if named is not None and not isinstance(named.mesh, Mesh):
-            named = on_devices(named, backends.get().devices()[0])
-        single = next((s for s in (*found, *said) if s is not None), None)
-        if named is None:
-            named = _around(single, lambda: self._argument(found.index(single), single))
+        named, single = self._home(found, said)
         if named is None:
             if single is not None:
                 return [s or single for s in said]
@@ -109,6 +125,28 @@ class Following:
         results = propagate(self.closed, _explicit(grid), entries)
         return [s or _named(grid, aval, e)
                 for s, aval, e in zip(said, self.closed.out_avals, results, strict=True)]
+
+    def _home(self, found: Sequence[Sharding | None],
+              said: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
+        """A sharding over the mesh that the program runs on, and the first one that is said of anything."""
+        inner = next(_inside(self.closed.jaxpr), None)
+        first = next((i for i, s in enumerate(found) if s is not None), None)
+        if first is not None and inner is not None and isinstance(inner.mesh, Mesh) and (
+                _devices(found[first]) != _devices(inner)):
+            raise ValueError("Received incompatible devices for jitted computation. Got "
+                             f"{self._argument(first, found[first])} and sharding_constraint inside jit with "
+                             f"device ids {_ids(inner)} on platform {_platform(inner)}")
+        named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or inner
+        if inner is not None and named is inner and inner.mesh.size > 1 and not isinstance(inner.mesh, Mesh) and (
+                mesh.state.concrete.empty):
+            raise ValueError(f"Length of device assignment 1 is not equal to the size of the mesh {inner.mesh.size}. "
+                             "Please enter your `jit` into a mesh context via `jax.set_mesh`.")
+        if named is not None and not isinstance(named.mesh, Mesh):
+            named = on_devices(named, backends.get().devices()[0])
+        single = next((s for s in (*found, *said) if s is not None), None)
+        if named is None:
+            named = _around(single, lambda: self._argument(found.index(single), single))
+        return named, single
 
     def _check(self, found: Sequence[Sharding | None], given: Sequence[Sharding | None]) -> None:
         """Raises ValueError for arguments on different devices."""
@@ -124,7 +162,7 @@ class Following:
             if s is not given[i] and given[i] is not None and not s.is_equivalent_to(  # type: ignore[attr-defined]
                     given[i], len(getattr(self.closed.in_avals[i], "shape", ()))):
                 raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit "
-                                 f"sharding: {s},\narg sharding: {given[i]} for arg shape: "
+                                 f"sharding: {s},\narg sharding: {given[i]} for arg type: "
                                  f"{self.closed.in_avals[i].str_short()}")
             if first is None:
                 first = i

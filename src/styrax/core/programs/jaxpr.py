@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ForwardRef
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from .. import hooks
 from ..tracing import source
 from ..tracing.trace import get_aval, state
+from ..types import avals
 from ..types.avals import AbstractValue, typed_scalar
 from ..types.effects import Effects, RefEffect, no_effects
 from ..types.typing import PyTree
+from .equation_mesh import in_its_mesh
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -328,10 +331,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: PyTree, propagate_sou
                 scopes.stack = around if info is None else around + info.name_stack
             ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
             params = eqn.primitive.get_bind_params(eqn.params)
-            if eqn.ctx is None or not propagate:
+            if (eqn.ctx is None or not propagate) and not avals.explicit:
                 out = eqn.primitive.bind(*ins, **params)
             else:
-                with eqn.ctx.manager():
+                with in_its_mesh(eqn), nullcontext() if eqn.ctx is None or not propagate else eqn.ctx.manager():
                     out = eqn.primitive.bind(*ins, **params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))

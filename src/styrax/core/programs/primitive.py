@@ -52,7 +52,7 @@ class Primitive:
         """Gives the work to the current trace."""
         try:
             if avals.manual and self.uniform and len(args) > 1:
-                args = hooks.vary_alike(args)
+                args = hooks.vary_alike(self.name, args)
             return state.trace.process_primitive(self, args, params)
         except Exception as error:
             if type(error) is TypeError and "is not a valid JAX type" in str(error):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..arrays.explicit import is_replicated, resolved
 from ..arrays.mesh import AbstractMesh, state
 from ..arrays.shardings import NamedSharding, PartitionSpec, axes_of
@@ -74,9 +76,9 @@ def elementwise(at: Place, *operands: Any, **_: Any) -> Entries:
     return tuple(found)
 
 
-def as_told(at: Place, *_: Any, **__: Any) -> list[Entries]:
+def as_told(at: Place, *_: Any, **__: Any) -> list[Any]:
     """Of calls: the types of results, which their programs tell, are whole."""
-    return [entries(x) if type(x) is ShapedArray else () for x in at.outs]
+    return list(at.outs)
 
 
 def nowhere(at: Place, *_: Any, **__: Any) -> Entries:
@@ -100,6 +102,8 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
     outs = out if primitive.multiple_results else [out]
     traits = primitive.traits
     rule = traits.sharding or (elementwise if traits.elementwise else None)
+    if rule is as_told:
+        return out
     at = Place(mesh, primitive.name, outs)
     if rule is not None:
         found = rule(at, *operands, **params)
@@ -109,7 +113,7 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
         raise at.refuse("it has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its operands")
     sums = _sums(primitive, operands)
     contracts = traits.bilinear and not traits.elementwise
-    reduced: frozenset[Any] = frozenset() if contracts else _reduced(operands)
+    reduced: frozenset[Any] = frozenset() if contracts else _reduced(primitive, operands) - sums
     each = found if isinstance(found, list) else [found] * len(outs)
     told = [_told(at, operands, x, e, sums, reduced) for x, e in zip(outs, each, strict=True)]
     return told if primitive.multiple_results else told[0]
@@ -132,10 +136,11 @@ def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
         return around if around.explicit_axes else None
     if not around.empty and around is not found and around != found:
         if around.manual_axes and not found.manual_axes and around.shape_tuple == found.shape_tuple:
+            closed_over = next(x for x in operands if getattr(x, "given_sharding", None) is not None)
             raise NotImplementedError(
                 "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not implemented. As "
-                "a workaround, please pass those inputs as an argument to shard_map. Got inputs "
-                f"{', '.join(x.str_short(True) for x in operands)}")
+                "a workaround, please pass those inputs as an argument to shard_map. Got input with shape "
+                f"{closed_over.str_short(True, mesh_axis_types=True)}")
         raise ValueError(f"For primitive {name}, context mesh {around} should match the aval mesh {found}")
     return found
 
@@ -146,26 +151,52 @@ def _sums(primitive: Any, operands: Sequence[Any]) -> frozenset[Any]:
     Raises:
       ShardingTypeError: they are others for each operand. NotImplementedError: results are not linear in the operands.
     """
-    found = {x.given_sharding.spec.unreduced if getattr(x, "given_sharding", None) is not None else frozenset()
-             for x in operands}
+    found = [x.given_sharding.spec.unreduced if getattr(x, "given_sharding", None) is not None else frozenset()
+             for x in operands]
     if not any(found):
         return frozenset()
     if primitive.traits.bilinear:
-        raise ShardingTypeError(f"{primitive.name} of operands that are unreduced: "
-                                f"{', '.join(x.str_short(True) for x in operands)}")
+        return _sums_of_product(primitive, operands, found)
     if primitive not in transposes:
         raise NotImplementedError(f"unreduced rule for {primitive.name} is not implemented")
-    if len(found) > 1:
+    linear = [told for x, told in zip(operands, found, strict=True)
+              if told or getattr(x, "dtype", None) != np.bool_]
+    if len(set(linear)) > 1 and not (primitive.traits.movement and not any(
+            x.shape for x, told in zip(operands, found, strict=True) if not told)):
+        if len(operands) == 2 and primitive.traits.elementwise:
+            sides = ("lhs", "rhs") if found[0] else ("rhs", "lhs")
+            raise ShardingTypeError(
+                f"{sides[0]} is unreduced while {sides[1]} is not. `{primitive.name}` operation does not allow this "
+                f"because there will be implicit communication. Please reduce {sides[0]} via `reshard` before calling "
+                f"`{primitive.name}`.")
         raise ShardingTypeError(f"operands of {primitive.name} have to be unreduced along the same axes, got "
                                 f"{', '.join(x.str_short(True) for x in operands)}")
-    return found.pop()
+    return next(told for told in found if told)
 
 
-def _reduced(operands: Sequence[Any]) -> frozenset[Any]:
+def _sums_of_product(primitive: Any, operands: Sequence[Any], found: Sequence[frozenset[Any]]) -> frozenset[Any]:
+    """Of a product of elements, one of whose factors is unreduced: the other one was summed along the same axes."""
+    if not primitive.traits.elementwise:
+        raise ShardingTypeError(f"lhs or rhs passed to {primitive.name} cannot be unreduced. Got lhs={operands[0]!r} "
+                                f"and rhs={operands[1]!r}")
+    if all(found):
+        raise ShardingTypeError(f"lhs and rhs to `{primitive.name}` cannot be unreduced since {primitive.name} is "
+                                f"bilinear. Got lhs={found[0]}, rhs={found[1]}")
+    k = 0 if found[0] else 1
+    other = operands[1 - k]
+    told = other.given_sharding
+    if told is None or told.spec.reduced != found[k]:
+        sides = ("LHS", "RHS") if k == 0 else ("RHS", "LHS")
+        raise ShardingTypeError(f"{sides[1]} should be reduced along the same axes {sides[0]} is unreduced on. Got lhs="
+                                f"{operands[0].str_short()} and rhs={operands[1].str_short()}")
+    return found[k]
+
+
+def _reduced(primitive: Any, operands: Sequence[Any]) -> frozenset[Any]:
     """The mesh axes along which an operand's values were summed: cotangents of results are to be, too.
 
     Raises:
-      ShardingTypeError: another operand is spread along them.
+      ShardingTypeError: another operand is spread along them, or is a factor, say, that was not summed.
     """
     specs = [x.given_sharding.spec for x in operands if getattr(x, "given_sharding", None) is not None]
     found: frozenset[Any] = frozenset().union(*(spec.reduced for spec in specs))
@@ -173,6 +204,12 @@ def _reduced(operands: Sequence[Any]) -> frozenset[Any]:
         raise ShardingTypeError("Inputs cannot be sharded/varying on the same axes that another input is reduced on. "
                                 "Reshard the input which is reduced to be sharded on the mesh axes it is reduced on. "
                                 f"Got {', '.join(x.str_short(True) for x in operands)}")
+    for x in operands if found and primitive.traits.elementwise else ():
+        told = getattr(x, "given_sharding", None)
+        known = told is not None and bool(told.spec.reduced or told.spec.unreduced)
+        if x.shape and np.issubdtype(x.dtype, np.inexact) and not known:
+            raise ShardingTypeError("Inputs cannot be replicated on the same axes that another input is reduced on. "
+                                    f"Got input type: {x.str_short()} and reduced spec: {found}")
     return found
 
 

@@ -166,7 +166,21 @@ class ShapedArray(AbstractValue):
             return self
         return ShapedArray(self.shape, tangent, False, sharding=self.given_sharding, vma=self.vma)
 
-    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
+    at_least_vspace = to_tangent_aval
+
+    @property
+    def cotangent_sharding(self) -> NamedSharding | None:
+        """That of cotangents: along axes along which sums were made, they are still to be made, and the other way."""
+        told = self.given_sharding
+        if told is None or not (told.spec.unreduced or told.spec.reduced):
+            return told
+        return told.update(spec=told.spec.update(unreduced=told.spec.reduced, reduced=told.spec.unreduced))
+
+    def to_ct_aval(self) -> ShapedArray:
+        tangent, told = self.to_tangent_aval(), self.cotangent_sharding
+        return tangent if told is self.given_sharding else tangent.update(sharding=told)
+
+    to_cotangent_aval = to_ct_aval
 
     def vspace_zero(self) -> Any:
         """The zero of the space of such arrays."""
@@ -388,75 +402,6 @@ class aval_method:
         self.fun = fun
 
 
-class ShapeDtypeStruct:
-    """A shape and dtype standing for an array, as `eval_shape` returns and `jit(f).lower` accepts.
-
-    Args:
-      shape: sequence of integers.
-      dtype: dtype-like.
-      sharding, weak_type, vma, is_ref: as carried by arrays.
-    """
-
-    __slots__ = ("shape", "dtype", "sharding", "weak_type", "vma", "is_ref")
-
-    def __init__(self, shape: Sequence[Any], dtype: Any, *, sharding: Any = None, weak_type: bool = False,
-                 vma: Any = None, is_ref: bool = False):
-        if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = tuple(map(_dim, shape))
-        self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        self.sharding = sharding
-        self.weak_type = weak_type
-        self.vma = vma
-        self.is_ref = is_ref
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @staticmethod
-    def like(value: Any) -> ShapeDtypeStruct:
-        """The shape, dtype, weak type and sharding of an array, or of anything that has a shape and dtype."""
-        if not hasattr(value, "shape"):
-            value = aval_rules[type(value)](value)
-        name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
-        known = not isinstance(value, np.ndarray) and getattr(value, "committed", True)
-        told = getattr(getattr(value, "aval", None), "given_sharding", None)
-        sharding = getattr(value, name, told) if known else None
-        return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
-                                weak_type=getattr(value, "weak_type", False))
-
-    @property
-    def size(self) -> Any:
-        n: Any = 1
-        for d in self.shape:
-            n = n * d
-        return n
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        fields.update(changes)
-        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and all(
-            getattr(self, name) == getattr(other, name) for name in self.__slots__
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.sharding, self.weak_type))
-
-    def __repr__(self) -> str:
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
-        weak = f", weak_type={self.weak_type}" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={_dtype_name(self.dtype)}{sharding}{weak})"
-
-
 class MappingSpec:
     """What stands for mapped axes of a value of a library's own type, in `in_axes` and `out_axes`."""
 
@@ -496,8 +441,6 @@ def _python_scalar_aval(x: Any) -> ShapedArray:
 for _type in (bool, int, float, complex):
     aval_rules[_type] = _python_scalar_aval
 aval_rules[np.ndarray] = _numpy_aval
-aval_rules[ShapeDtypeStruct] = lambda s: ShapedArray(
-    s.shape, dtypes.canonicalize_dtype(s.dtype, allow_extended_dtype=True), s.weak_type, sharding=s.sharding)
 for _dtype in (*dtypes.numpy_scalar_types(), np.void):  # (of void ones only float0)
     aval_rules[_dtype] = _numpy_aval
 

@@ -17,8 +17,8 @@ import numpy as np
 from ...core.arrays.array import Array
 from ...core.arrays.devices import Sharding
 from ...core.arrays.layouts import Format
+from ...core.arrays.shape_struct import ShapeDtypeStruct
 from ...core.arrays.shards import bounds
-from ...core.types.avals import ShapeDtypeStruct
 from ...core.types.typing import DTypeLike, Object, Shape
 from ...placement import make_array_from_callback
 

@@ -36,7 +36,11 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         _check_bound(axes, name)
         positional = {a for a in axes if isinstance(a, int)}
         shape = tuple(d for i, d in enumerate(x.shape) if i not in positional)
-        return x.update(shape=shape, vma=x.vma.difference(axes)), _effects(axes)
+        told = x.given_sharding
+        if told is not None and positional:
+            kept = tuple(e for i, e in enumerate(told.spec) if i not in positional)
+            told = told.update(spec=told.spec.update(partitions=kept))
+        return x.update(shape=shape, vma=x.vma.difference(axes), sharding=told), _effects(axes)
 
     def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
         (x,), (d,) = args, dims

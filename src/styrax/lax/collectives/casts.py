@@ -8,6 +8,7 @@ from typing import Any
 from styrax.core import hooks
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.settings import config
 from styrax.core.tracing.trace import get_aval, state
 from styrax.core.trees import tree
 from styrax.core.types import avals
@@ -66,12 +67,16 @@ def varying(x: Any, axes: Sequence[AxisName], spread: bool = False) -> Any:
     return pvary_p.bind(x, axes=missing, spread=spread) if missing else x
 
 
-def vary_alike(args: Sequence[Any]) -> Sequence[Any]:
-    """Operands of one operation, all of which vary along the axes along which one does."""
+def vary_alike(name: str, args: Sequence[Any]) -> Sequence[Any]:
+    """Operands of one operation, all of which vary along the axes along which one does. ValueError where the setting
+    `jax_auto_pcast` is off and they do not."""
     told: list[frozenset[AxisName]] = [getattr(get_aval(x), "vma", frozenset()) for x in args]
     every: frozenset[AxisName] = frozenset().union(*told)
     if not every or all(t == every for t in told):
         return args
+    if not config.auto_pcast.value:
+        raise ValueError(f"Primitive {name} requires varying manual axes to match, but got {told}. As a temporary "
+                         "workaround pass the check_vma=False argument to `jax.shard_map`")
     axes = [n for n in state.axis_sizes if n in every]
     return [x if t == every else varying(x, axes) for x, t in zip(args, told, strict=True)]
 
@@ -88,20 +93,28 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
       the same values.
 
     Raises:
-      ValueError: another `to`, or an axis that no `shard_map` around has.
+      ValueError: another `to`, an axis that no `shard_map` around has, or values of which something else is said.
+      TypeError: axes that are neither a name nor a tuple.
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'varying', 'reduced', 'unreduced'}")
+    if not isinstance(axis_name, (tuple, str)):
+        raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     names: tuple[Any, ...] = _names(axis_name)
     if any(name not in state.axis_sizes for name in names):
-        raise ValueError("pcast should be called under jax.shard_map.")
-    if to != "varying" or not avals.manual:
+        raise ValueError(f"{'pvary' if to == 'varying' else 'pcast'} should be called under jax.shard_map.")
+    if not avals.manual:
         return x
 
     def one(leaf: Any) -> Any:
-        if any(name in get_aval(leaf).vma for name in names):
-            raise ValueError(f"Unsupported pcast from=varying, to={to!r}")
-        return varying(leaf, names, spread=True)
+        varies = {name in get_aval(leaf).vma for name in names}
+        if len(varies) > 1 and to != "varying":
+            raise ValueError("jax.lax.pcast can only accept axis_name which corresponds to one of varying, unreduced, "
+                             f"reduced or invarying state of the input. Got input type: {get_aval(leaf)}, axes: "
+                             f"{names}")
+        if varies and (to == "unreduced") != (True in varies):
+            raise ValueError(f"Unsupported pcast from={'varying' if True in varies else 'invarying'}, to={to!r}")
+        return varying(leaf, names, spread=True) if to == "varying" else leaf
 
     return tree.tree_map(one, x)
 

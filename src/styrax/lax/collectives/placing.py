@@ -291,12 +291,14 @@ def _resharded(x: Any, sharding: Any) -> Any:
             parts = parts[:-1]
         return reshard_p.bind(x, dst_sharding=NamedSharding(
             told.mesh.abstract_mesh, told.spec.update(partitions=parts)))
+    own = getattr(get_aval(x), "given_sharding", None)
+    if own is not None and isinstance(told, NamedSharding) and isinstance(x, Tracer):
+        x = reshard_p.bind(x, dst_sharding=told.update(mesh=told.mesh.abstract_mesh))  # whose type tells nothing then
     return device_put(x, told)
 
 
-def spread_as(x: Any, aval: Any) -> Any:
-    """An array spread as one of type `aval` is."""
-    told = aval.given_sharding
+def spread_as(x: Any, told: NamedSharding | None) -> Any:
+    """An array spread as a type tells."""
     return x if told is None or get_aval(x).given_sharding == told else reshard_p.bind(x, dst_sharding=told)
 
 
@@ -318,7 +320,7 @@ def _reshard(x: Any, *, dst_sharding: NamedSharding) -> Any:
 
 
 def _reshard_transpose(ct: Any, x: Any, *, dst_sharding: NamedSharding) -> list[Any]:
-    told = x.aval.given_sharding
+    told = x.aval.cotangent_sharding
     return [ct if told is None or type(ct) is ad.Zero else reshard_p.bind(ct, dst_sharding=told)]
 
 
@@ -368,11 +370,13 @@ physicals[sharding_constraint_p] = lambda _, x, **params: x
 
 @sharding_constraint_p.def_impl
 def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
-    if backends.several and isinstance(x, Array) and x.committed and isinstance(sharding.mesh, mesh.Mesh) and (
-            x.devices() != sharding.device_set):
-        raise ValueError("Received incompatible devices for jitted computation. Got an argument with shape "
-                         f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and explicit "
-                         f"output sharding with device ids {[d.id for d in sharding._device_assignment]}")
+    if backends.several and isinstance(x, Array) and x.committed and isinstance(sharding.mesh, mesh.Mesh):
+        devices, wanted = (s._device_assignment for s in (x.sharding, sharding))
+        if devices != wanted:
+            raise ValueError("Received incompatible devices for jitted computation. Got argument x of _identity_fn "
+                             f"with shape {x.aval.str_short()} and with device ids {[d.id for d in devices]} on "
+                             f"platform {devices[0].platform.upper()} and explicit output sharding with device ids "
+                             f"{[d.id for d in wanted]} on platform {wanted[0].platform.upper()}")
     return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import get_aval
@@ -16,7 +17,6 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
 from ..casting import _convert_element_type
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
@@ -185,7 +185,7 @@ def _chosen(b: Builder, condition: Any, factor: Any, out: Any) -> Any:
 
 
 rules.loops[mul_p] = _mul_loops
-mul_p.declare(unprinted=frozenset(("out_dtype",)), sharding=sharding_rules.product)
+mul_p.declare(unprinted=frozenset(("out_dtype",)), bilinear=True)
 batching.defbroadcasting(mul_p)
 
 
@@ -219,6 +219,12 @@ def _mul_transpose(ct: Any, x: Any, y: Any, *, out_dtype: Any = None) -> list[An
         if dtype is not None:
             # The other factor has to meet the cotangent in the cotangent's own dtype.
             other = _convert_element_type(other, get_aval(ct).dtype)
+        sums = get_aval(ct).given_sharding
+        if sums is not None and sums.spec.unreduced and not shape_of(other):  # a number is the same everywhere
+            from ..collectives.placing import reshard_p
+
+            other = reshard_p.bind(other, dst_sharding=NamedSharding(
+                sums.mesh, PartitionSpec(reduced=sums.spec.unreduced)))
         product = mul(ct, other, out_dtype=dtype) if linear_x else mul(other, ct, out_dtype=dtype)
         grad = unbroadcast(operand.aval, product)
     return [grad, None] if linear_x else [None, grad]

@@ -183,7 +183,7 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, *, dimension_numbers:
     assert ad.is_undefined_primal(operand)
     if type(ct) is ad.Zero:
         return [ad.Zero(operand.aval), None]
-    zeros = full(operand.aval.shape, 0, operand.aval.dtype, sharding=operand.aval.given_sharding)
+    zeros = full(operand.aval.shape, 0, operand.aval.dtype, sharding=operand.aval.cotangent_sharding)
     dnums = lax.ScatterDimensionNumbers(*dimension_numbers)
     return [lax.scatter_add(zeros, indices, ct, dnums, indices_are_sorted=indices_are_sorted,
                             unique_indices=unique_indices, mode=mode), None]

@@ -131,7 +131,7 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *indices: Any, slice_sizes: tuple)
     assert ad.is_undefined_primal(x)
     if type(ct) is ad.Zero:
         return [ad.Zero(x.aval), *[None] * len(indices)]
-    zeros = full(x.aval.shape, 0, x.aval.dtype, sharding=x.aval.given_sharding)
+    zeros = full(x.aval.shape, 0, x.aval.dtype, sharding=x.aval.cotangent_sharding)
     return [dynamic_update_slice_p.bind(zeros, ct, *indices), *[None] * len(indices)]
 
 

@@ -381,7 +381,7 @@ def _dot_transpose_lhs(
         numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
-        out_sharding=permuted(x.aval.given_sharding or along(0, len(order), None), order),
+        out_sharding=permuted(x.aval.cotangent_sharding or along(0, len(order), None), order),
     )
     result = transpose(product, np.argsort(order).tolist())
     if get_aval(result).dtype != x.aval.dtype:

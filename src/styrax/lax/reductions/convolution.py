@@ -258,7 +258,7 @@ def _conv_transpose_lhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         padding.append((before, dilated(n, ld) + dilated(k, rd) - 1 - dilated(o, s) - before))
     out = _bind_transposed(
         ct, rev(rhs, dn.rhs_spec[2:]), params, dtype, window_strides=params["lhs_dilation"], padding=tuple(padding),
-        out_sharding=lhs.aval.given_sharding if batches == 1 else None,
+        out_sharding=lhs.aval.cotangent_sharding if batches == 1 else None,
         lhs_dilation=params["window_strides"], feature_group_count=groups, batch_group_count=1,
         dimension_numbers=ConvDimensionNumbers(dn.out_spec, _swapped(dn.rhs_spec), dn.lhs_spec))
     if batches > 1:
@@ -285,7 +285,7 @@ def _conv_transpose_rhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         padding.append((low, dilated(o, s) - dilated(n, ld) + dilated(k, rd) - low - 1))
     return _bind_transposed(
         lhs, ct, params, dtype, window_strides=params["rhs_dilation"], padding=tuple(padding),
-        out_sharding=rhs.aval.given_sharding,
+        out_sharding=rhs.aval.cotangent_sharding,
         rhs_dilation=params["window_strides"],
         feature_group_count=params["batch_group_count"], batch_group_count=params["feature_group_count"],
         dimension_numbers=ConvDimensionNumbers(*map(_swapped, (dn.lhs_spec, dn.out_spec, dn.rhs_spec))))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
@@ -277,7 +278,7 @@ for _prim in (reduce_and_p, reduce_or_p, reduce_xor_p):
 def _sum_transpose(ct: Any, x: Any, *, axes: tuple, out_sharding: Any) -> list[Any]:
     shape = x.aval.shape
     return [broadcast_in_dim(ct, shape, [d for d in range(len(shape)) if d not in axes],
-                             out_sharding=x.aval.given_sharding)]
+                             out_sharding=x.aval.cotangent_sharding)]
 
 
 reduce_sum_p.declare(nan=True)
@@ -555,6 +556,11 @@ def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, An
       ValueError: for structures or dimensions that do not fit.
       TypeError: for dtypes that do not fit.
     """
+    if out_sharding is not None:
+        from ..collectives.placing import reshard
+
+        told = result_sharding(out_sharding, "reduce")
+        return tree.tree_map(lambda x: reshard(x, told), reduce(operands, init_values, computation, dimensions))
     flat, operand_tree = tree.tree_flatten(operands)
     starts, init_tree = tree.tree_flatten(init_values)
     if operand_tree != init_tree:

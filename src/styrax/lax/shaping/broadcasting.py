@@ -114,7 +114,7 @@ def _broadcast_transpose(
     summed = reduce_sum_over(ct, tuple(d for d in range(len(shape)) if d not in kept))
     order = tuple(sorted(kept).index(d) for d in kept)
     if x.aval.given_sharding is not None:
-        return [lax.reshape(lax.transpose(summed, order), operand_shape, out_sharding=x.aval.given_sharding)]
+        return [lax.reshape(lax.transpose(summed, order), operand_shape, out_sharding=x.aval.cotangent_sharding)]
     return [expand_dims(lax.transpose(summed, order), ones)]
 
 

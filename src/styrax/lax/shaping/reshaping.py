@@ -140,7 +140,7 @@ reshape_p.declare(movement=True, sizes=frozenset(("new_sizes",)),
 def _reshape_transpose(ct: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> list[Any]:
     shape = x.aval.shape
     if dimensions is None:
-        return [reshape(ct, shape, out_sharding=x.aval.given_sharding)]
+        return [reshape(ct, shape, out_sharding=x.aval.cotangent_sharding)]
     back = reshape(ct, [shape[d] for d in dimensions])
     return [transpose(back, np.argsort(dimensions).tolist())]
 
@@ -364,11 +364,11 @@ def unbroadcast(aval: Any, x: Any) -> Any:
             return x
         from ..collectives.placing import spread_as
 
-        return spread_as(x, aval)
+        return spread_as(x, aval.cotangent_sharding)
     if not aval.shape:
         return reduce_sum_over(x, tuple(range(len(shape))))
     axes = tuple(d for d, (a, s) in enumerate(zip(aval.shape, shape, strict=True)) if a != s)
-    return reshape(reduce_sum_over(x, axes), aval.shape, out_sharding=aval.given_sharding)
+    return reshape(reduce_sum_over(x, axes), aval.shape, out_sharding=aval.cotangent_sharding)
 
 
 # -- tile ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.core.types.avals import ShapeDtypeStruct
+from styrax.core.arrays.shape_struct import ShapeDtypeStruct
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.api import eval_shape
 
