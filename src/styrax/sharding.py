@@ -13,14 +13,15 @@ from .core.arrays.mesh import (
     set_mesh,
     use_abstract_mesh,
 )
-from .core.arrays.shardings import NamedSharding, PartitionSpec, make_single_device_sharding
+from .core.arrays.shardings import NamedSharding, PartitionSpec, UnreducedKind, make_single_device_sharding
 from .core.types.manual_axes import ManualAxisType
+from .lax.collectives.named_axes import no_collectives
 from .lax.collectives.placing import reshard
 from .parallel.axes import auto_axes, explicit_axes
 from .parallel.device_mapping import Infer
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",
-    "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
-    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
+    "Sharding", "SingleDeviceSharding", "UnreducedKind", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
+    "make_single_device_sharding", "no_collectives", "reshard", "set_mesh", "use_abstract_mesh",
 ]

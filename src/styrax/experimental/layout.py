@@ -6,8 +6,9 @@ import numpy as np
 
 from ..core.arrays.layouts import AutoLayout, Format, Layout
 from ..core.trees import tree, tree_paths
-from ..core.types.typing import PyTree
+from ..core.types.typing import Function, PyTree
 from ..lax.shaping.annotations import layout_constraint_p
+from ..transforms.naming import wraps
 
 
 def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
@@ -32,4 +33,27 @@ def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
         layout_constraint_p.bind(leaf, layout=layout) for leaf, layout in zip(leaves, found, strict=True)])
 
 
-__all__ = ["Format", "Layout", "with_layout_constraint"]
+def explicit_layout(fun: Function, *, in_layouts: PyTree = None, out_layouts: PyTree = None) -> Function:
+    """A function whose arguments and results are to lie in memory in given orders (`with_layout_constraint`).
+
+    The name is of newer releases of JAX than those that this one is measured by; this is what it means here.
+
+    Args:
+      fun: a function of arrays and containers of them.
+      in_layouts: the positional arguments' `Layout`s, as a tuple with one for each, or a prefix of it; None for any.
+      out_layouts: those of the results, a tree like them or a prefix; None for any.
+
+    Raises:
+      ValueError: as `with_layout_constraint`.
+    """
+    @wraps(fun)
+    def constrained(*args: PyTree, **kwargs: PyTree) -> PyTree:
+        if in_layouts is not None:
+            args = with_layout_constraint(args, in_layouts)
+        outs = fun(*args, **kwargs)
+        return outs if out_layouts is None else with_layout_constraint(outs, out_layouts)
+
+    return constrained
+
+
+__all__ = ["Format", "Layout", "explicit_layout", "with_layout_constraint"]

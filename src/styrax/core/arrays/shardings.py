@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any
@@ -46,6 +47,16 @@ def _entry(p: Any) -> Any:
     return p
 
 
+class UnreducedKind(enum.Enum):
+    """How the parts of an unreduced value make up the value.
+
+    The name is of newer releases of JAX than those that this one is measured by. Sums are the only kind here: a
+    `PartitionSpec` takes `unreduced={'x': UnreducedKind.SUM}` for `unreduced={'x'}`.
+    """
+
+    SUM = "sum"
+
+
 class PartitionSpec:
     """For each dimension of an array, the mesh axis or axes that it is spread over, None for none.
 
@@ -60,6 +71,10 @@ class PartitionSpec:
 
     @api_boundary
     def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
+        if isinstance(unreduced, Mapping):
+            if any(kind is not UnreducedKind.SUM for kind in unreduced.values()):
+                raise ValueError(f"unreduced values are sums of their parts (UnreducedKind.SUM). Got {unreduced}")
+            unreduced = frozenset(unreduced)
         key = tuple([_entry(p) for p in partitions]), frozenset(unreduced), frozenset(reduced)
         if unreduced or reduced:
             _check_sums(key[0], unreduced, reduced)

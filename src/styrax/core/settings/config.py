@@ -182,6 +182,7 @@ _ROWS: tuple[tuple[str, Any, Any, bool], ...] = (
     ("mock_num_gpu_processes", int, 0, PLAIN),
     # Styrax's own.
     ("styrax_debug", str, "", TRACED),
+    ("styrax_no_collectives", bool, False, TRACED),
     ("styrax_num_threads", int, 0, PLAIN),
     ("styrax_numerics", ("strict", "default", "fast"), "default", TRACED),
     ("styrax_cache_dir", str, None, PLAIN),

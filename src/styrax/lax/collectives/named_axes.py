@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.settings.config import states
 from styrax.core.tracing.trace import state
 from styrax.core.types import avals
 from styrax.core.types.avals import shaped
@@ -50,6 +52,25 @@ def _names(axis_name: Any) -> tuple:
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
+def no_collectives() -> AbstractContextManager[None]:
+    """A context in which devices do not communicate: what would have them do so is refused when it is traced.
+
+    The name is of newer releases of JAX than those that this one is measured by; this is what it means here.
+    Collectives over named axes are refused, and `reshard` of an array that is cut to begin with. What stays allowed
+    needs no other device's data: to cut an array of which each device has all.
+
+    Raises:
+      ValueError: inside, by what communicates.
+    """
+    return states["styrax_no_collectives"](True)
+
+
+def check_communication(what: str) -> None:
+    """ValueError inside `no_collectives`."""
+    if states["styrax_no_collectives"].value:
+        raise ValueError(f"{what} has devices communicate, which `jax.sharding.no_collectives` rules out here")
+
+
 def _check_bound(names: Sequence[Any], what: str) -> None:
     for name in names:
         if not isinstance(name, int) and name not in state.axis_sizes:
@@ -65,9 +86,17 @@ def _groups(groups: Any) -> Any:
     return None if groups is None else tuple(tuple(map(int, g)) for g in groups)
 
 
+class Communication(Primitive):
+    """A primitive whose results need what other devices have."""
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        check_communication(self.name)
+        return super().bind(*args, **params)
+
+
 def _collective(name: str, names_of: Callable[[dict[str, Any]], Sequence[Any]]) -> Primitive:
     """A primitive that works over named axes."""
-    primitive = Primitive(name)
+    primitive = Primitive(name) if name == "axis_index" else Communication(name)
     batching.axis_names_of[primitive] = lambda params: [n for n in names_of(params) if not isinstance(n, int)]
 
     def loops(b: Builder, *xs: Any, **params: Any) -> None:

@@ -27,6 +27,7 @@ from styrax.transforms.batching import AxisData
 
 from .. import sharding_rules
 from ..elementwise.families import standard_primitive
+from .named_axes import check_communication
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
@@ -308,6 +309,9 @@ reshard_p.declare(movement=True, printed=lambda params: {})
 
 @reshard_p.def_effectful_abstract_eval
 def _reshard_abstract(x: Any, *, dst_sharding: NamedSharding) -> tuple[Any, Any]:
+    given = x.given_sharding
+    if given is not None and given != dst_sharding and any(axes is not None for axes in given.spec):
+        check_communication("reshard")
     return x.update(sharding=dst_sharding), no_effects
 
 
