@@ -262,6 +262,25 @@ def test_breakpoint():
     assert "NameError" in text
 
 
+def test_breakpoint_among_variables_of_any_kind():
+    stdin, stdout = io.StringIO("p x\np pair\nu\np sorted(around)\nc\n"), io.StringIO()
+    around = {"number": 1.0}
+    around["around"] = around  # contains itself
+    nested = [1.0]
+    nested.append(nested)
+
+    def f(x):
+        pair = {"a": x, "b": (x + 1, None)}
+        unordered = {1: x, "a": x}
+        jax.debug.breakpoint(stdin=stdin, stdout=stdout)
+        return pair["a"] + len(unordered)
+
+    jax.jit(f)(jnp.arange(2.0))
+    text = stdout.getvalue()
+    assert "Array([0., 1.], dtype=float32)" in text and "(Array([1., 2.], dtype=float32), None)" in text
+    assert "['around', 'number']" in text
+
+
 def test_inspect_sharding():
     seen = []
     jax.debug.inspect_array_sharding(jnp.ones(2), callback=seen.append)

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from ..core.tracing import source
 from ..core.tracing.trace import valid_jaxtype
 from ..core.trees import tree
+from ..core.trees.registry import default_registry
 from ..core.types.typing import PyTree
 from .debugging import debug_callback
 
@@ -41,6 +42,29 @@ def _user_frames(limit: int | None, filtered: bool) -> list[Frame]:
     return frames
 
 
+def _holds_arrays(value: Any) -> bool:
+    """Whether a variable is a tree of arrays alone. Among all that functions on the stack know are containers of
+    anything, also such as contain themselves: the first thing that is no array decides."""
+    pending, seen, found = [value], set(), False
+    while pending:
+        item = pending.pop()
+        try:
+            parts = default_registry.flatten_one_level(item)
+        except (TypeError, ValueError):  # keys of a dictionary that have no order
+            return False
+        if parts is not None:
+            children = list(parts[0])
+            if children and id(item) in seen:
+                return False
+            seen.add(id(item))
+            pending += children
+        elif valid_jaxtype(item):
+            found = True
+        else:
+            return False
+    return found
+
+
 def breakpoint(*, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None,
                ordered: bool = False, token: PyTree = None, **kwargs: TextIO | None) -> None:
     """Stops the program here when it runs and opens a small debugger.
@@ -64,8 +88,8 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True, num_fr
     values, places = [], []
     for frame in frames:
         for name, value in frame.locals.items():
-            leaves, treedef = tree.tree_flatten(value)
-            if leaves and all(map(valid_jaxtype, leaves)):
+            if _holds_arrays(value):
+                leaves, treedef = tree.tree_flatten(value)
                 values.append(leaves)
                 places.append((frame, name, treedef))
 
