@@ -25,7 +25,7 @@ os.environ["STYRAX_DEBUG"] = f"{words},verify" if words else "verify"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-MUCH = 3 << 30  # bytes
+_limit = 4 << 30  # bytes of memory from which the oracle's caches are emptied
 _states: dict[int, dict] = {}
 
 
@@ -50,10 +50,12 @@ def old_objects_aside() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def bounded_memory() -> Iterator[None]:
     """What the oracle has compiled is kept for other modules until it is much."""
+    global _limit
     yield
-    if "jax" in sys.modules and _resident() > MUCH:
+    if "jax" in sys.modules and _resident() > _limit:
         sys.modules["jax"].clear_caches()
         gc.collect()
+        _limit = max(_limit, _resident() + (1 << 30))  # (the system does not get all of it back)
 
 
 def _resident() -> int:
