@@ -99,4 +99,4 @@ def test_a_solver_that_takes_no_step_gives_no_solution() -> None:
         return odeint(lambda y, t: -y, m.numpy.float16(1), m.numpy.array([0.0, 0.5, 1.0]), **options)
 
     np.testing.assert_array_equal(solve(styrax), solve(jax))
-    np.testing.assert_allclose(solve(styrax, rtol=1e-3, atol=1e-3), solve(jax, rtol=1e-3, atol=1e-3), rtol=2e-3)
+    np.testing.assert_allclose(solve(styrax, rtol=1e-3, atol=1e-3), np.exp([0, -0.5, -1]), rtol=5e-3)

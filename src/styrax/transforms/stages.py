@@ -208,7 +208,7 @@ def check_compiler_options(options: Mapping[str, Any]) -> None:
                             f"{type(value)}.")
         if name not in _OPTIONS and not name.startswith("xla_"):
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
-        if isinstance(value, str) and not _FLAGS.get(name, _anything)(value):
+        if not _FLAGS.get(name, _anything)(str(value)):
             kind = "bool" if _FLAGS[name] is _is_bool else "int32"
             raise JaxRuntimeError(f"INVALID_ARGUMENT: While setting option {name}, '{value}' is not a valid {kind} "
                                   "value.")
