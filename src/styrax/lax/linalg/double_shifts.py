@@ -15,7 +15,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 
 from .matrices import band, identity, matmul, shape_of
-from .qr_iteration import EXCEPTIONAL, SWEEPS, at, given, reduced, split_off
+from .qr_iteration import EXCEPTIONAL, at, deflated, given
 
 
 def _turned(t: Any, z: Any, k: Any, q: Any) -> tuple[Any, Any]:
@@ -85,36 +85,22 @@ def schur(a: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
     size = lax.reduce_max(lax.abs(a), (0, 1))  # (whose square is multiplied with such numbers)
     fits = lax.bitwise_or(size == 0, lax.bitwise_and(size > float(info.tiny) ** 0.25, size < float(info.max) ** 0.25))
     size = lax.select(fits, lax.full_like(size, 1), size)
-    t, z, good = _schur(a / size)
+    t, z, good = deflated(a / size, _turn)
     return given(t * size, z, good, compute_schur_vectors)
 
 
-def _schur(a: Any) -> tuple[Any, Any, Any]:
-    """The form with blocks of one and two rows, its vectors, and whether all eigenvalues were found."""
-    n = shape_of(a)[0]
-    if n == 1:
-        return a, identity(n, get_aval(a).dtype), a[0, 0] == a[0, 0]
-    packed, z = reduced(a)
+def _turn(t: Any, z: Any, first: Any, last: Any, tries: Any) -> tuple[Any, Any, Any]:
+    """A sweep over a block of three rows or more; smaller ones are done, and of two rows take the standard form."""
+    rows = last - first + 1
 
-    def step(state: tuple) -> tuple:
-        t, z, last, tries, left = state
-        t, first = split_off(t, last)
-        rows = last - first + 1
+    def found(t: Any, z: Any) -> tuple[Any, Any]:
+        return t, z
 
-        def found(t: Any, z: Any) -> tuple[Any, Any]:
-            return t, z
+    def pair(t: Any, z: Any) -> tuple[Any, Any]:
+        return _standard(t, z, first)
 
-        def pair(t: Any, z: Any) -> tuple[Any, Any]:
-            return _standard(t, z, first)
+    def sweep(t: Any, z: Any) -> tuple[Any, Any]:
+        return _sweep(t, z, first, last, tries) if shape_of(t)[0] > 2 else (t, z)
 
-        def sweep(t: Any, z: Any) -> tuple[Any, Any]:
-            return _sweep(t, z, first, last, tries) if n > 2 else (t, z)
-
-        t, z = lax.switch(lax.min(rows, np.int32(3)) - 1, (found, pair, sweep), t, z)
-        done = rows < 3
-        tries = lax.select(done, lax.full_like(tries, 0), tries + 1)
-        return t, z, lax.select(done, last - rows, last), tries, left - 1
-
-    state = band(packed, False, -1), z, np.int32(n - 1), np.int32(0), np.int32(SWEEPS * n)
-    t, z, last, *_ = lax.while_loop(lambda state: lax.bitwise_and(state[2] > 0, state[4] > 0), step, state)
-    return t, z, last <= 0
+    t, z = lax.switch(lax.min(rows, np.int32(3)) - 1, (found, pair, sweep), t, z)
+    return t, z, lax.select(rows < 3, rows, lax.full_like(rows, 0))

@@ -6,6 +6,7 @@ Functions take one matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,13 @@ def split_off(t: Any, last: Any) -> tuple[Any, Any]:
     return t, lax.reduce_max(lax.select(lax.bitwise_and(split, places <= last), places, lax.full_like(places, 0)), (0,))
 
 
-def _schur(a: Any) -> tuple[Any, Any, Any]:
-    """The complex Schur form, its vectors, and whether all eigenvalues were found."""
+def deflated(a: Any, turn: Callable[..., tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:
+    """The Schur form, its vectors, and whether all eigenvalues were found.
+
+    Args:
+      turn: gives for `(t, z, first, last, tries)`, with the rows of the last block that does not fall apart yet, the
+        matrices after a sweep over it and how many of its rows, from the last on, are done.
+    """
     n = shape_of(a)[0]
     if n == 1:
         return a, identity(n, get_aval(a).dtype), a[0, 0] == a[0, 0]
@@ -95,14 +101,26 @@ def _schur(a: Any) -> tuple[Any, Any, Any]:
     def step(state: tuple) -> tuple:
         t, z, last, tries, left = state
         t, first = split_off(t, last)
-        done = first == last
-        swept = _sweep(t, z, first, last, _shift(t, lax.max(last, np.int32(1)), tries))
-        t, z = (lax.select(done, old, new) for old, new in zip((t, z), swept, strict=True))
-        return (t, z, lax.select(done, last - 1, last), lax.select(done, lax.full_like(tries, 0), tries + 1), left - 1)
+        t, z, rows = turn(t, z, first, last, tries)
+        tries = lax.select(rows > 0, lax.full_like(tries, 0), tries + 1)
+        return t, z, last - rows, tries, left - 1
 
     state = band(packed, False, -1), z, np.int32(n - 1), np.int32(0), np.int32(SWEEPS * n)
     t, z, last, *_ = lax.while_loop(lambda state: lax.bitwise_and(state[2] > 0, state[4] > 0), step, state)
-    return band(t, False), z, last <= 0
+    return t, z, last <= 0
+
+
+def _turn(t: Any, z: Any, first: Any, last: Any, tries: Any) -> tuple[Any, Any, Any]:
+    done = first == last
+    swept = _sweep(t, z, first, last, _shift(t, lax.max(last, np.int32(1)), tries))
+    t, z = (lax.select(done, old, new) for old, new in zip((t, z), swept, strict=True))
+    return t, z, lax.convert_element_type(done, INT32)
+
+
+def _schur(a: Any) -> tuple[Any, Any, Any]:
+    """The complex Schur form, its vectors, and whether all eigenvalues were found."""
+    t, z, good = deflated(a, _turn)
+    return band(t, False), z, good
 
 
 def _vectors(t: Any) -> Any:
