@@ -12,11 +12,17 @@ REAL = (*INTS, *FLOATS)
 BYTES = tuple(t for t in INTS if t not in ("int4", "uint4"))
 
 
+STEPS = "JAX takes subnormal numbers for zeros, which are on the other side of a step"
+
+
 def unary(dtypes: Collection[str], name: str) -> Row:
+    steps = name in ("ceil", "floor", "sign")
+    code = f"lax.{name}(normal({{0}}))" if steps else f"lax.{name}({{0}})"
     return Row(
         name.removeprefix("bitwise_"),
-        lambda d: Call(f"lax.{name}({{0}})", (d.value(dtypes),)),
+        lambda d: Call(code, (d.value(dtypes),)),
         KINDS.get(name, "smooth"),
+        limit=STEPS if steps else "",
     )
 
 
