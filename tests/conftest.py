@@ -7,15 +7,18 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 # What XLA makes of a small program runs as fast without its last optimisations and newer emitters, and is there in half
-# the time.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-                      "--xla_cpu_use_fusion_emitters=false")
+# the time. Not every plugin's XLA knows the emitters' flag, and one that it does not know ends the process.
+QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+PLUGINS = any(map(find_spec, ("fastatomstruct_xla_cpu", "lammps_jax_pjrt_cpu", "jax_plugins")))
+OLDER_EMITTERS = "" if PLUGINS else " --xla_cpu_use_fusion_emitters=false"
+os.environ.setdefault("XLA_FLAGS", QUICK + OLDER_EMITTERS)
 
 # In the environment, so that it holds in processes that tests start, too.
 words = os.environ.get("STYRAX_DEBUG", "")

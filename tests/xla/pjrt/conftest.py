@@ -63,6 +63,17 @@ def host_device(device: Device) -> Device:
     return device
 
 
+@pytest.fixture
+def default(device: Device) -> Iterator[None]:
+    """Each plugin's platform is the default one."""
+    before = backends.get()
+    backends.set_default(device.client)
+    jax.clear_caches()
+    yield
+    backends.set_default(before)
+    jax.clear_caches()
+
+
 @pytest.fixture(autouse=True)
 def full_precision() -> Iterator[None]:
     """GPUs multiply float32 with fewer bits unless they are told not to."""

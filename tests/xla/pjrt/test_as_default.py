@@ -7,17 +7,8 @@ import pytest
 
 import styrax as jax
 import styrax.numpy as jnp
-from styrax.core.arrays import backends
 
-
-@pytest.fixture(autouse=True)
-def default(device):
-    before = backends.get()
-    backends.set_default(device.client)
-    jax.clear_caches()
-    yield
-    backends.set_default(before)
-    jax.clear_caches()
+pytestmark = pytest.mark.usefixtures("default")
 
 
 def test_arrays_of_nothing(device):

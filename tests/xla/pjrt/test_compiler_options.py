@@ -10,7 +10,6 @@ import pytest
 
 import styrax as jax
 import styrax.numpy as jnp
-from styrax.core.arrays import backends
 from styrax.xla.pjrt import options
 from tests.xla.pjrt.conftest import OTHER
 
@@ -25,14 +24,7 @@ GIVEN = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def default(device):
-    before = backends.get()
-    backends.set_default(device.client)
-    jax.clear_caches()
-    yield
-    backends.set_default(before)
-    jax.clear_caches()
+pytestmark = pytest.mark.usefixtures("default")
 
 
 def outcome(package, given, ahead):

@@ -424,13 +424,13 @@ class Fuser:
                      needed: Sequence[tuple[Expr, Member, Expr | None]]) -> bool:
         """Whether results whose lanes lie side by side would be scattered: a nest of its own transposes them in
         registers."""
-        if not isinstance(op, Point):
+        made = [group.finished[root(self.aliases, load.attr[0])][1] for load, member, _ in needed
+                if isinstance(member.op, Reduce)]
+        if not made or not isinstance(op, Point):
             return False
         place = self.b.arena.substitute(op.place, mapping, dict(mapping))
         exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
         loads = [n.args[0] for n in walk(exprs) if n.op == "load"]
-        made = [group.finished[root(self.aliases, load.attr[0])][1] for load, member, _ in needed
-                if isinstance(member.op, Reduce)]
 
         def contiguous(e: Expr, v: Expr) -> bool:
             step = coefficient(self.b.arena, e, v)
