@@ -59,3 +59,28 @@ def test_medians_of_no_rows(name):
 def test_text(shape):
     for dtype in (np.float32, np.int32, bool):
         assert repr(styrax.numpy.zeros(shape, dtype)) == repr(real.numpy.zeros(shape, dtype))
+
+
+LOOPS_FOR_EACH = {
+    "betainc": lambda j, x: j.scipy.special.betainc(x, x, x),
+    "gammainc": lambda j, x: j.scipy.special.gammainc(x, x),
+    "gammaincc": lambda j, x: j.scipy.special.gammaincc(x, x),
+    "random_gamma_grad": lambda j, x: j.lax.random_gamma_grad(x, x),
+    "gamma": lambda j, x: j.random.gamma(j.random.key(0), x),
+    "poisson": lambda j, x: j.random.poisson(j.random.key(0), x).astype(np.float32),
+    "reduce_window": lambda j, x: j.lax.reduce_window(x, 0.0, j.lax.add, (1,) * x.ndim, (1,) * x.ndim, "SAME"),
+}
+
+
+@pytest.mark.parametrize("given, shape", [((0, 1), (1, 0, 1)), ((0,), (0,)), ((0, 1), (0, 1)), ((1, 0), (0, 1))])
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("name", LOOPS_FOR_EACH)
+def test_loops_for_each_of_no_elements(name, mapped, given, shape):
+    """An element at a place that folds to a constant must not be read outside of the loop that never turns."""
+    x = np.zeros((2, *given) if mapped else given, np.float32)
+    results = []
+    for j in (styrax, real):
+        f = lambda x, j=j: LOOPS_FOR_EACH[name](j, x.reshape(shape)) * 2 + 1
+        results.append(j.jit(j.vmap(f) if mapped else f)(x))
+    got, want = results
+    assert got.shape == want.shape and got.dtype == want.dtype

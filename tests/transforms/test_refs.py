@@ -347,3 +347,29 @@ def test_weak_types_that_are_written(first, second, jitted, name):
         return out.dtype, out.weak_type, complex(out)
 
     assert told(styrax) == told(jax)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_effects_of_loops_that_lose_operands(jitted):
+    """A loop over a program with a constant of its own writes to one reference, and dead code takes its operands."""
+    weights = np.arange(3, dtype=np.float32)
+
+    def pulled(x, y):
+        def body(v):
+            w = styrax.lax.fori_loop(0, 3, lambda _, w: w + styrax.numpy.sum(weights), v)
+
+            def product(a, b):
+                ref = styrax.new_ref(b)
+                ref[...] = b
+                return ref[...] * a
+
+            out, pull = styrax.vjp(styrax.jacrev(product), w, y)  # diag(y), whose pull gives (0, y)
+            return pull(out)[1]
+
+        return styrax.lax.map(body, x)
+
+    f = lambda x, y: styrax.lax.cond(x.sum() > 0, pulled, lambda x, y: x, x, y)
+    x, y = np.ones((2, 3), np.float32), np.array([1, 2, -3], np.float32)
+    out, push = styrax.linearize(styrax.jit(f) if jitted else f, x, y)
+    np.testing.assert_array_equal(out, np.stack([y, y]))
+    np.testing.assert_array_equal(push(x, 2 * y), 2 * np.stack([y, y]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import hooks
 from ..core.programs.dead_code import dce_call, dce_jaxpr
-from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, call_effects, close_jaxpr, eval_jaxpr
 from ..core.programs.name_stack import new_name_stack
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import (
@@ -47,7 +47,7 @@ from .batch import AxisData, batch_jaxpr2
 from .checkpoint_names import name_p
 from .checkpoint_policies import checkpoint_policies
 from .flattening import FlatFunction
-from .jit_rules import call_effects, forward_residuals, jit_p, jit_params, resolve
+from .jit_rules import forward_residuals, jit_p, jit_params, resolve
 from .jvp import jvp_jaxpr
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
 from .memo import per_jaxpr

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import hooks
-from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, call_effects, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import dces, fancy_batchers, jvps, linearizations, transposes
 from ..core.tracing.source import api_boundary
@@ -17,7 +17,7 @@ from ..core.types.typing import Function
 from .batch import AxisData, batch_flat, bdim_at_front, broadcast, moveaxis
 from .custom import resolve_kwargs
 from .custom_calls import discard_unused
-from .jit_rules import call_effects, jit_p, jit_params
+from .jit_rules import jit_p, jit_params
 from .jvp import jvp_flat, jvp_jaxpr
 from .linear import backward_pass
 from .naming import function_name, wraps

@@ -21,13 +21,12 @@ from ..core import hooks
 from ..core.arrays.constants import constant
 from ..core.programs import rules
 from ..core.programs.dead_code import has_effects
-from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, call_effects, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.tracing import errors
 from ..core.tracing.trace import Trace, get_aval, set_current_trace, state
 from ..core.types.avals import TypedComplex, TypedFloat, TypedInt
 from ..core.types.effects import Effects
-from .jit_rules import call_effects
 from .linear import backward_pass
 from .zeros import SymbolicZero
 

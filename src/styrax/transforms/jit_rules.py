@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.programs.dead_code import dce_call, dce_closed, dce_jaxpr
-from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, call_effects, close_jaxpr, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import (
     dces,
@@ -25,7 +25,7 @@ from ..core.programs.rules import (
 )
 from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import get_aval
-from ..core.types.effects import Effects, RefEffect
+from ..core.types.effects import Effects
 from .batch import AxisData, batch_jaxpr2
 from .jvp import jvp_jaxpr
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
@@ -141,17 +141,6 @@ stagings[jit_p] = _jit_staging
 @jit_p.def_effectful_abstract_eval
 def _jit_avals(*_: Any, jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], Effects]:
     return jaxpr.out_avals, call_effects(jaxpr)
-
-
-def call_effects(closed: ClosedJaxpr) -> Effects:
-    """The effects of calling a program, with references numbered by argument."""
-    offset = len(closed.jaxpr.constvars)
-    effects = closed.effects
-    if not offset or not any(isinstance(e, RefEffect) for e in effects):
-        return effects
-    return frozenset(
-        e.replace(e.input_index - offset) if isinstance(e, RefEffect) else e
-        for e in effects if getattr(e, "input_index", offset) >= offset)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
@@ -350,4 +339,4 @@ fancy_batchers[jit_p] = _batch
 dces[jit_p] = _dce
 partial_eval_jaxpr_customs[jit_p] = _split_for_policy
 
-__all__ = ["UNSPECIFIED", "call_effects", "forward_residuals", "get_aval", "jit_p", "jit_params", "resolve"]
+__all__ = ["UNSPECIFIED", "forward_residuals", "get_aval", "jit_p", "jit_params", "resolve"]

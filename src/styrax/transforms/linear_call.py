@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.programs.jaxpr import ClosedJaxpr, Var, eval_jaxpr, no_debug_info
+from ..core.programs.jaxpr import ClosedJaxpr, Var, call_effects, eval_jaxpr, no_debug_info
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import dces, fancy_batchers, jvps, transposes
 from ..core.tracing.staging import hoist_tracers
@@ -15,7 +15,6 @@ from ..core.types.effects import Effects
 from ..core.types.typing import Function, PyTree
 from .batch import AxisData, batch_jaxpr, bdim_at_front
 from .custom_calls import discard_unused
-from .jit_rules import call_effects
 from .linear import is_undefined_primal
 from .tracing import trace_function
 from .zeros import Zero, instantiate_zeros

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..core.programs import rules
-from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, call_effects, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import get_aval
@@ -19,7 +19,6 @@ from ..core.trees import tree
 from .ad import backward_pass, jvp_flat
 from .batching import AxisData, batch_flat
 from .flattening import FlatFunction, positional
-from .jit_rules import call_effects
 
 
 def marked_call(name: str) -> Primitive:

@@ -10,13 +10,12 @@ from typing import Any
 
 from ..core.programs import rules
 from ..core.programs.dead_code import dce_closed
-from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, call_effects, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import get_aval
 from ..core.types.effects import Effects
 from .batch import AxisData, batch_jaxpr2, batch_jaxpr_axes
-from .jit_rules import call_effects
 from .jvp import jvp_flat
 from .linear import backward_pass
 from .plain_calls import closed_call_p

@@ -38,6 +38,7 @@ from ..jaxprs.rewriting import called
 from ..program import Program
 from . import interchange
 from .builder import MAX_DEPTH, Builder
+from .host_calls import is_empty
 from .rewrites import LEVELS
 
 
@@ -139,6 +140,11 @@ class Lowering:
         e = self.b.const(False if a.aval.dtype == dtypes.float0 else a.val, dtype)
         return self.b.value((), dtype, lambda _: e)
 
+    def zeros(self, aval: Any) -> Value:
+        dtype = physical_dtype(aval)
+        zero = self.b.const(0, dtype)
+        return self.b.value(tuple(map(self.b.extent, aval.shape)), dtype, lambda _: zero)
+
     def keep(self, value: Value, uses: int) -> Value:
         """Decides whether a value is stored now or inlined into its users."""
         if not isinstance(value, Computed):
@@ -158,6 +164,10 @@ class Lowering:
         if program is not None:
             return self.closed(program, ins)
         control = eqn.primitive.traits.control
+        if control is None and not eqn.effects and all(
+                isinstance(v.aval, ShapedArray) and is_empty(v.aval.shape) for v in eqn.outvars):
+            # Nobody reads an element of it, and a rule might read elements of its operands that are not there.
+            return [self.zeros(v.aval) for v in eqn.outvars]
         if control is not None:
             return regions[control](self, eqn, ins)
         rule = rules.loops.get(eqn.primitive)

@@ -296,6 +296,17 @@ def join_effects(invars: Sequence[Var], eqns: Iterable[JaxprEqn]) -> Effects:
     return frozenset(joined)
 
 
+def call_effects(closed: ClosedJaxpr) -> Effects:
+    """The effects of calling a program, with references numbered by argument."""
+    offset = len(closed.jaxpr.constvars)
+    effects = closed.effects
+    if not offset or not any(isinstance(e, RefEffect) for e in effects):
+        return effects
+    return frozenset(
+        e.replace(e.input_index - offset) if isinstance(e, RefEffect) else e
+        for e in effects if getattr(e, "input_index", offset) >= offset)
+
+
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """The programs that stand in an equation's parameters."""
     for value in params.values():

@@ -10,7 +10,7 @@ import numpy as np
 
 from styrax.core.hooks import lax
 from styrax.core.programs import check, dead_code, rules
-from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, call_effects, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
@@ -214,7 +214,7 @@ def bind_cond(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[An
 def _cond_abstract_eval(index: Any, *avals: Any, branches: tuple[ClosedJaxpr, ...]) -> tuple[list[Any], Any]:
     joined: set[Any] = set()
     for b in branches:
-        joined |= renumber_effects(b.effects, (1 - len(b.consts)).__add__)
+        joined |= renumber_effects(call_effects(b), (1).__add__)
     check_effects("cond", joined)
     for n, b in enumerate(branches):
         if len(avals) != len(b.in_avals):

@@ -10,7 +10,7 @@ import numpy as np
 
 from styrax.core.hooks import lax
 from styrax.core.programs import check, rules
-from styrax.core.programs.jaxpr import ClosedJaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, call_effects
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
@@ -157,11 +157,9 @@ def _drop_forwarding(
 def _while_abstract_eval(
     *avals: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
 ) -> tuple[list[Any], Any]:
-    cond_shift = len(cond_jaxpr.consts)
-    body_shift = len(body_jaxpr.consts)
     found = renumber_effects(
-        cond_jaxpr.effects, lambda i: i - cond_shift + (body_nconsts if i - cond_shift >= cond_nconsts else 0)
-    ) | renumber_effects(body_jaxpr.effects, lambda i: i - body_shift + cond_nconsts)
+        call_effects(cond_jaxpr), lambda i: i + (body_nconsts if i >= cond_nconsts else 0)
+    ) | renumber_effects(call_effects(body_jaxpr), cond_nconsts.__add__)
     check_effects("while", found)
     carry = avals[cond_nconsts + body_nconsts :]
     expected = body_jaxpr.in_avals[body_nconsts:]

@@ -137,10 +137,12 @@ def _scan_dce(used_outs: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
         num_consts=sum(used_in[:num_consts]),
         num_carry=sum(used_carry),
     )
+    invars = select_where(eqn.invars, used_in)
     new = eqn.replace(
-        invars=select_where(eqn.invars, used_in),
+        invars=invars,
         outvars=select_where(eqn.outvars, used_outs),
         params=new_params,
+        effects=scan_p.abstract_eval(*[v.aval for v in invars], **new_params)[1],
     )
     return used_in, new
 

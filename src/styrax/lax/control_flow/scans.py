@@ -8,7 +8,7 @@ from typing import Any
 
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
-from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, call_effects, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
@@ -249,10 +249,11 @@ def _scan_abstract_eval(
     reverse: bool,
     unroll: int,
 ) -> tuple[list[Any], Any]:
-    check_effects("scan", jaxpr.effects)
+    effects = call_effects(jaxpr)
+    check_effects("scan", effects)
     _check_operands(avals, jaxpr, num_consts, num_carry, length)
     carry, ys = split_list(jaxpr.out_avals, [num_carry])
-    return carry + [_with_axis(a, length) for a in ys], jaxpr.effects
+    return carry + [_with_axis(a, length) for a in ys], effects
 
 
 def _without_axis(aval: Any, length: int) -> Any:

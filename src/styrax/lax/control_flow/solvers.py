@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
-from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, call_effects, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
@@ -15,7 +15,7 @@ from styrax.core.trees import tree
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 
-from .bodies import Body, as_array, either, split_list, trace_body
+from .bodies import Body, as_array, either, renumber_effects, split_list, trace_body
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
@@ -205,7 +205,7 @@ linear_solve_p.def_impl(lambda *args, **params: [as_array(x) for x in _solution(
 def _linear_solve_abstract_eval(
     *avals: Any, const_lengths: _LinearSolveTuple, jaxprs: _LinearSolveTuple
 ) -> tuple[list[Any], Any]:
-    return jaxprs.solve.out_avals, jaxprs.solve.effects
+    return jaxprs.solve.out_avals, renumber_effects(call_effects(jaxprs.solve), sum(const_lengths[:2]).__add__)
 
 
 def _linear_solve_jvp(
