@@ -26,9 +26,11 @@ from ..core.types.dims import Recorder
 from . import libraries, llvm, microkernels, runtime, tiles
 from .dispatch import make_caller
 from .eager import Eager
-from .emit import Function, Module
+from .emit import Module
 from .executable import Executable, Memory, drain
 from .frames import LONG
+from .outlining import outlined
+from .segments import Main
 
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
 
@@ -41,29 +43,26 @@ def generate(program: Program, sizes: int = 0) -> Module:
     order += [b for b in program.outputs if b is not None]
     sizes_at = len(order) + bool(placement.workspace)
     module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
-                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes)
-    f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
+                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes,
+                    outlined=outlined(program.statements))
     for i, buffer in enumerate(order):
-        f.writer.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
-        f.writer.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
         if buffer not in placement.aliases:
-            f.values.pointers[buffer] = f"%b{i}"
+            module.homes[buffer] = "slots", i
+    for buffer, offset in placement.offsets.items():
+        module.homes[buffer] = "workspace", offset
+    f = Main(module, "run", "ptr %slots, ptr %cancel", "i32")
+    f.values.bases["slots"] = "%slots"
     if placement.workspace:
-        f.writer.entry.append(f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}")
-        f.writer.entry.append("  %ws = load ptr, ptr %wsp")
-        for k, buffer in enumerate(program.builder.buffers):
-            offset = placement.offsets.get(buffer)
-            if offset is not None:
-                f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {offset}")
-                f.values.pointers[buffer] = f"%t{k}"
+        f.writer.entry += [f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}", "  %ws = load ptr, ptr %wsp"]
+        f.values.bases["workspace"] = "%ws"
     for number, size in program.builder.sizes.known.items():
         if number < sizes:
             f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {sizes_at + number}")
             f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
             f.values.names[size] = f"%n{number}"
     f.frame.reserve(program.statements, temporaries=bool(sizes))
-    f.run(program.statements)
-    module.functions.append(f.frame.end())
+    f.program(program.statements)
+    module.functions.append("\n".join((f.frame.end(), *module.segments)))
     return module
 
 

@@ -27,7 +27,8 @@ CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should 
 class Function:
     """Writes one function, of the parts that know its text, its values and accesses, and its frame."""
 
-    def __init__(self, module: Module, name: str, parameters: str, result: str, parent: Function | None = None):
+    def __init__(self, module: Module, name: str, parameters: str | None, result: str,
+                 parent: Function | None = None):
         self.writer = writer = Writer(module, name, parameters, result)
         outer = None if parent is None else parent.values
         self.values: Values = Values(writer, outer)
@@ -539,7 +540,7 @@ class Function:
             total = self.op(f"sdiv i64 {up}, {grain}")
         env = self.writer.fresh()
         self.writer.entry.append(f"  {env} = alloca [{max(len(child.writer.captured), 1) * 64} x i8], align 64")
-        for k, (t, name) in enumerate(child.writer.captured):
+        for k, (t, name, _) in enumerate(child.writer.captured):
             at = self.op(f"getelementptr i8, ptr {env}, i64 {k * 64}")
             self.line(f"store {t} {name}, ptr {at}")
         self.writer.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")

@@ -30,23 +30,39 @@ class Values:
         self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
         self.lanes: Lanes | None = None
         self.pointers: dict[Buffer, str] = {}
+        self.bases: dict[str, str] = {}  # what pointers of the program are found from, in a function that does so
 
     # -- leaves --------------------------------------------------------------------------------------
     def pointer(self, buffer: Buffer) -> str:
         root = self.root(buffer)
         name = self.pointers.get(root)
         if name is None:
-            if self.parent is None:
+            home = self.module.homes.get(root) if self.bases else None
+            if home is not None:
+                name = self._from_home(*home)
+            elif self.parent is not None:
+                name = self.capture("ptr", self.parent.pointer(root), root)
+            else:
                 raise KeyError(f"buffer {root} has no memory")
-            name = self.pointers[root] = self.capture("ptr", self.parent.pointer(root))
+            self.pointers[root] = name
         return name
 
-    def capture(self, t: str, name: str) -> str:
-        """A value of the parent function, passed through the environment."""
+    def _from_home(self, base: str, place: int) -> str:
+        name = self.writer.fresh()
+        if base == "workspace":
+            self.writer.entry.append(f"  {name} = getelementptr i8, ptr {self.bases[base]}, i64 {place}")
+        else:
+            self.writer.entry += [f"  {name}p = getelementptr ptr, ptr {self.bases[base]}, i64 {place}",
+                                  f"  {name} = load ptr, ptr {name}p"]
+        return name
+
+    def capture(self, t: str, name: str, source: Expr | Buffer | None = None) -> str:
+        """A value of the parent function, passed as an argument, or to threads through the environment."""
         index = len(self.writer.captured)
-        self.writer.captured.append((t, name))
-        self.writer.entry.append(f"  %e{index}p = getelementptr i8, ptr %env, i64 {index * 64}")
-        self.writer.entry.append(f"  %e{index} = load {t}, ptr %e{index}p")
+        self.writer.captured.append((t, name, source))
+        if self.writer.parameters is not None:
+            self.writer.entry.append(f"  %e{index}p = getelementptr i8, ptr %env, i64 {index * 64}")
+            self.writer.entry.append(f"  %e{index} = load {t}, ptr %e{index}p")
         return f"%e{index}"
 
     def known(self, leaf: Expr) -> bool:
@@ -62,7 +78,7 @@ class Values:
             if leaf in self.parent.vectors:
                 raise ValueError("a parallel loop stands inside a vector loop")
             self.depths[leaf] = depth = 0
-            self.names[leaf] = self.capture(element_type(leaf.dtype), self.parent.value(leaf))
+            self.names[leaf] = self.capture(element_type(leaf.dtype), self.parent.value(leaf), leaf)
         return depth
 
     def buffers(self, e: Expr) -> frozenset[Buffer]:

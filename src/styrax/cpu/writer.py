@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..compile.ir.expr import Arena, Expr
-from ..compile.ir.loopir import Buffer
+from ..compile.ir.loopir import Buffer, Loop
 from ..compile.ir.placement import Placement
 from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
@@ -64,7 +64,7 @@ class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
     def __init__(self, arena: Arena, vector_bytes: int, numerics: int, placement: Placement, bounds: bool = False,
-                 long: bool = False, fuel_at: int = 0):
+                 long: bool = False, fuel_at: int = 0, outlined: frozenset[Loop] = frozenset()):
         self.arena = arena
         self.numerics = numerics  # what rounding may differ: see `compile.lowering.rewrites`
         self.vector_bytes = vector_bytes
@@ -73,7 +73,11 @@ class Module:
         self._roots: dict[frozenset[Buffer], frozenset[Buffer]] = {}
         self.long = long  # its program may have to be stopped
         self.fuel_at = fuel_at  # the program's argument that is its fuel, if it asks for it
+        self.outlined = outlined  # the nests that become functions of their own
+        self.homes: dict[Buffer, tuple[str, int]] = {}  # where pointers come from: a slot, or a place in the workspace
         self.functions: list[str] = []
+        self.segments: list[str] = []  # the program's own function, where it is long
+        self.forms: dict[Any, tuple[str, list[tuple[str, str | int]]]] = {}  # of nests -> the part, what it is given
         self.parts: dict[str, str] = {}  # what parts of the program do -> the name of the one that does it
         self.declarations: dict[str, None] = {}
         self.math: dict[tuple[str, str, int], None] = {}
@@ -87,7 +91,7 @@ class Module:
         return found
 
     def part(self, name: str, text: str) -> str:
-        """Adds a function for threads, and gives its name. Layers of a network are alike: of functions with the same
+        """Adds a function of a nest, and gives its name. Layers of a network are alike: of functions with the same
         text the first one serves all (identical code folding)."""
         known = self.parts.setdefault(text.replace(f"@{name}(", "@(", 1), name)
         if known == name:
@@ -115,28 +119,33 @@ class Module:
         text = "\n".join(named[n] for n in names)
         others = {n for n in USED.findall(text) if n in named and n not in names}
         text = "\n".join([*(named[n] for n in others if n not in pieces), text])
-        declared = [f"declare void @{n}(ptr, i64, i64)" for n in sorted(others) if n in pieces]
+        declared = [_declaration(named[n]) for n in sorted(others) if n in pieces]
         used = {match.groups() for match in ELEMENTARY.finditer(text)}
         math = [key for key in self.math if (key[0], key[1], str(key[2])) in used]
         return "\n".join([*self.declarations, *declared, module_text(*math, calls=text), text])
 
 
+def _declaration(definition: str) -> str:
+    return "declare" + re.sub(r" %\w+", "", definition[: definition.index(")") + 1].removeprefix("define"))
+
+
 class Writer:
     """The text of one function."""
 
-    def __init__(self, module: Module, name: str, parameters: str, result: str):
+    def __init__(self, module: Module, name: str, parameters: str | None, result: str):
         self.module = module
         self.arena = module.arena
         self.contract = False  # products are rounded with the sums that take them in
         self.folding = False  # inside the step of a reduction
         self.name = name
-        self.parameters = parameters
+        self.parameters = parameters  # None: what it captures
         self.result = result
         self.entry: list[str] = []
         self.scopes = [Scope()]
         self.at = 0  # the scope that instructions go to
         self.count = 0
-        self.captured: list[tuple[str, str]] = []  # (type, name in the parent)
+        # (type, name in the parent, what it is there if not one and the same for the whole function)
+        self.captured: list[tuple[str, str, Expr | Buffer | None]] = []
 
     # -- text --------------------------------------------------------------------------------------
     def fresh(self) -> str:
@@ -197,7 +206,10 @@ class Writer:
     def finish(self, ending: str) -> str:
         assert len(self.scopes) == 1
         body = "\n".join(["entry:", *self.entry, *self.scopes[0].lines, f"  {ending}"])
-        return f"define {self.result} @{self.name}({self.parameters}) nounwind {{\n{body}\n}}"
+        parameters = self.parameters
+        if parameters is None:
+            parameters = ", ".join(f"{t} %e{k}" for k, (t, *_) in enumerate(self.captured))
+        return f"define {self.result} @{self.name}({parameters}) nounwind {{\n{body}\n}}"
 
     @contextmanager
     def scope(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False, hold: bool = False) -> Iterator[Scope]:

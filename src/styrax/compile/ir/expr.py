@@ -178,6 +178,10 @@ class Arena:
         e.deps = frozenset((e,)) if depends_on_itself else NO_DEPS
         return e
 
+    def other(self, dtype: ScalarType, number: int) -> Expr:
+        """What stands for any scalar of a dtype, where only what becomes of it matters: the same one each time."""
+        return self.node("other", (), dtype, number)
+
     def const(self, value: Any, dtype: ScalarType) -> Expr:
         if isinstance(dtype, IndexType):
             return self.int(int(value))
@@ -299,6 +303,17 @@ class Arena:
 
     def isub(self, x: Index, y: Index) -> Expr:
         return self.iadd(x, self.imul(y, -1))
+
+    def affine(self, offset: Index, indices: Sequence[Index], strides: Sequence[Index]) -> Expr:
+        """offset + Σ index·stride, as one sum."""
+        terms = poly_terms(self.index(offset))
+        for i, s in zip(indices, strides, strict=True):
+            i, s = self.index(i), self.index(s)
+            if s.op != "const":
+                i, s = self.imul(i, s), self.int(1)
+            for m, c in poly_terms(i).items():
+                terms[m] = terms.get(m, 0) + c * s.attr
+        return self.poly(terms)
 
     def _split(self, x: Expr, d: Integer) -> tuple[Expr, Expr] | None:
         """x as q·d + r with 0 <= r < d, where the bounds show it."""

@@ -95,11 +95,7 @@ class Stored(Value):
         self.depth = 0
 
     def place(self, index: Sequence[Index]) -> Expr:
-        b = self.builder
-        out = b.index(self.offset)
-        for i, s in zip(index, self.strides, strict=True):
-            out = b.iadd(out, b.imul(i, s))
-        return out
+        return self.builder.arena.affine(self.offset, index, self.strides)
 
     def at(self, index: Sequence[Index]) -> Expr:
         return self.builder.load(self.buffer, self.place(index))

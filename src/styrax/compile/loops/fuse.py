@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LANES = 8  # of results that are worth a vector
 STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
+COMPARED = 4  # reads of a buffer that another's is compared with, to walk it together
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
 
 
@@ -60,7 +61,7 @@ class Group:
     """Operations over common loops: `outer` P and `inner` I. What is read and written is said by buffers that have
     their own memory, as everywhere in this pass."""
 
-    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "finished", "scalars")
+    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "finished", "scalars", "places")
 
     def __init__(self, op: Point | Reduce, aliases: Aliases):
         self.members: list[Member] = []
@@ -69,6 +70,7 @@ class Group:
         self.stored: dict[Buffer, Member] = {}  # buffer -> the Point that stores it
         self.finished: dict[Buffer, tuple[Member, Expr, Expr]] = {}  # buffer of a reduction -> (member, place, value)
         self.scalars: set[Expr] = set()
+        self.places: dict[Buffer, list[Expr]] = {}  # where a buffer is read, of the first few
         if isinstance(op, Point):
             self.outer: tuple[Expr, ...] = op.vars
             self.inner: tuple[Expr, ...] = ()
@@ -82,6 +84,10 @@ class Group:
         op = member.op
         for e in operation_exprs(op):
             self.reads |= loaded_buffers(e, aliases)
+        for n in loads(op):
+            places = self.places.setdefault(root(aliases, n.attr[0]), [])
+            if len(places) < COMPARED:
+                places.append(n.args[0])
         if isinstance(op, Point):
             self.writes.add(op.buffer)
             self.stored[op.buffer] = member
@@ -186,6 +192,11 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
     return ()
 
 
+def loads(op: Operation) -> list[Expr]:
+    """The loads of an operation, each expression's on its own."""
+    return [n for e in operation_exprs(op) if e.reads for n in walk([e]) if n.op == "load"]
+
+
 def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:
     """The buffers that an expression reads."""
     return frozenset([root(aliases, buffer) for buffer in e.reads]) if e.reads else NO_READS
@@ -226,6 +237,7 @@ class Fuser:
                readers: dict) -> tuple[int, Point | Reduce]:
         """The unit that an operation becomes part of, and the operation in that unit's variables."""
         reads: set = set()
+        its_loads = loads(op)
         for e in operation_exprs(op):
             reads |= loaded_buffers(e, self.aliases)
             reads |= {d for d in e.deps if d.op == "get"}
@@ -237,18 +249,18 @@ class Fuser:
             earliest = max(earliest, position.get(w, -1), readers.get(w, -1))
         if earliest >= 0:
             group = out[earliest]
-            if isinstance(group, Group) and (moved := self._join(group, op)) is not None:
+            if isinstance(group, Group) and (moved := self._join(group, op, its_loads)) is not None:
                 return earliest, moved
         for index in range(len(out) - 1, max(earliest, len(out) - 1 - LOOKBACK, -1), -1):
             group = out[index]
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
-                if (moved := self._join(group, op)) is not None:
+                if (moved := self._join(group, op, its_loads)) is not None:
                     return index, moved
         out.append(Group(op, self.aliases))
         return len(out) - 1, op
 
     # -- joining ---------------------------------------------------------------------------------
-    def _join(self, group: Group, op: Point | Reduce) -> Point | Reduce | None:
+    def _join(self, group: Group, op: Point | Reduce, its_loads: Sequence[Expr]) -> Point | Reduce | None:
         """Adds `op` to the group if its loops match and each value it needs is there when it needs it; the operation
         in the group's variables."""
         own = op.vars if isinstance(op, Point) else op.outer + op.ranges
@@ -262,31 +274,24 @@ class Fuser:
         mapping: dict[Expr, Expr] = {}
         needed: list[tuple[Expr, Member, Expr | None]] = []  # load, who makes it, its value
         shared: list[tuple[Expr, Expr]] = []
-        places: dict[Buffer, Expr] = {}
-        for m in group.members:
-            if isinstance(m.op, Point):
-                places[m.op.buffer] = m.op.place
-        for e in operation_exprs(op):
-            for n in walk([e]):
-                if n.op != "load":
-                    continue
-                buffer = root(self.aliases, n.attr[0])
-                if buffer in group.stored:
-                    member = group.stored[buffer]
-                    assert isinstance(member.op, Point)
-                    if not self._match(n.args[0], member.op.place, mapping, group):
-                        return None
-                    needed.append((n, member, member.op.value))
-                elif buffer in group.finished:
-                    member, place, value = group.finished[buffer]
-                    if not self._match(n.args[0], place, mapping, group):
-                        return None
-                    needed.append((n, member, value))
-                elif buffer in group.reads:
-                    shared.append((n.args[0], n))
+        for n in its_loads:
+            buffer = root(self.aliases, n.attr[0])
+            if buffer in group.stored:
+                member = group.stored[buffer]
+                assert isinstance(member.op, Point)
+                if not self._match(n.args[0], member.op.place, mapping, group):
+                    return None
+                needed.append((n, member, member.op.value))
+            elif buffer in group.finished:
+                member, place, value = group.finished[buffer]
+                if not self._match(n.args[0], place, mapping, group):
+                    return None
+                needed.append((n, member, value))
+            elif buffer in group.reads:
+                shared.append((n.args[0], n))
         if not needed:
             for place, load in shared:  # the same memory, read in the same way: prefer to walk it together
-                for other in self._group_loads(group, root(self.aliases, load.attr[0])):
+                for other in group.places.get(root(self.aliases, load.attr[0]), ()):
                     trial = dict(mapping)
                     if self._match(place, other, trial, group):
                         mapping = trial
@@ -294,14 +299,6 @@ class Fuser:
         if not self._complete(own, mapping, group):
             return None
         return self._admit(group, op, mapping, needed)
-
-    def _group_loads(self, group: Group, buffer: Buffer) -> list[Expr]:
-        found = []
-        for m in group.members:
-            for e in operation_exprs(m.op):
-                found += [n.args[0] for n in walk([e])
-                          if n.op == "load" and root(self.aliases, n.attr[0]) is buffer]
-        return found[:4]
 
     def _match(self, place: Expr, target: Expr, mapping: dict[Expr, Expr], group: Group) -> bool:
         """Extends `mapping` (own variables -> the group's) so that `place` becomes `target`."""

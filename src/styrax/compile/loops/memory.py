@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..costs import instructions
 from ..ir.expr import LOADS, Expr, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While, statements
@@ -237,16 +239,19 @@ def place(events: Events, buffers: Sequence[Buffer]) -> Placement:
         lives[buffer] = (start, end)
     offsets: dict[Buffer, int] = {}
     total = 0
-    placed: list[tuple[int, int, int, int]] = []  # (start, end, offset, bytes)
-    for buffer, (start, end) in sorted(lives.items(), key=lambda item: -_bytes(item[0])):
+    # what has been placed, in the order of offsets: (start, end, offset, offset of what follows)
+    placed = np.zeros((4, len(lives)), np.int64)
+    for count, (buffer, (start, end)) in enumerate(sorted(lives.items(), key=lambda item: -_bytes(item[0]))):
         size = max(-(-_bytes(buffer) // ALIGNMENT), 1) * ALIGNMENT  # an empty buffer has an address, too
-        offset = 0
-        for _, _, o, n in sorted((p for p in placed if p[0] <= end and start <= p[1]), key=lambda p: p[2]):
-            if offset + size <= o:
-                break
-            offset = max(offset, o + n)
+        _, _, at, following = placed[:, :count].compress(
+            (placed[0, :count] <= end) & (placed[1, :count] >= start), axis=1)
+        free = np.maximum.accumulate(np.concatenate(([0], following)))  # after each of them, and those before it
+        gaps = (free[:-1] + size <= at).nonzero()[0]
+        offset = int(free[gaps[0] if len(gaps) else -1])
         offsets[buffer] = offset
-        placed.append((start, end, offset, size))
+        position = int(placed[2, :count].searchsorted(offset))
+        placed[:, position + 1 : count + 1] = placed[:, position:count]
+        placed[:, position] = start, end, offset, offset + size
         total = max(total, offset + size)
     return Placement(events.aliases, offsets, total)
 

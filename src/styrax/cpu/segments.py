@@ -1,0 +1,83 @@
+"""The program's own function: it calls those of its nests, and where these are many, it does so in segments.
+
+LLVM's time for a function that holds the pointers to all buffers of a long program grows with its square. A segment
+finds those that it needs from the program's arguments and workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from ..compile.ir.expr import Expr
+from ..compile.ir.loopir import Buffer, Call, Copy, Loop, Statement
+from .emit import Function
+from .outlining import Form
+from .writer import Module
+
+SEGMENT = 64  # statements in a segment
+
+
+class Main(Function):
+    """Writes the program's function, or with a `parent` a segment of it."""
+
+    def __init__(self, module: Module, name: str, parameters: str | None, result: str, parent: Main | None = None):
+        super().__init__(module, name, parameters, result, parent)
+        self.nested = False
+
+    def program(self, body: Sequence[Statement]) -> None:
+        """Writes the statements of a whole program."""
+        for together, group in groupby(body, self._names_nothing):
+            statements = list(group)
+            if not together or len(statements) <= SEGMENT:
+                self.run(statements)
+                continue
+            for start in range(0, len(statements), SEGMENT):
+                self._segment(statements[start : start + SEGMENT])
+
+    def _names_nothing(self, s: Statement) -> bool:
+        """Whether later statements see of one only what it writes to memory."""
+        if isinstance(s, Loop):
+            return s.parallel or s in self.module.outlined
+        return isinstance(s, Copy) or isinstance(s, Call) and s.result is None
+
+    def _segment(self, body: Sequence[Statement]) -> None:
+        module = self.module
+        child = Main(module, f"segment{len(module.segments)}", None, "void", self)
+        for base, name in self.values.bases.items():
+            child.values.bases[base] = child.values.capture("ptr", name)
+        child.run(body)
+        module.segments.append(child.frame.end())
+        self._call_part(child.writer.name, [f"{t} {name}" for t, name, _ in child.writer.captured], body)
+
+    def run(self, body: Sequence[Statement]) -> None:
+        for s in body:
+            if s in self.module.outlined:
+                assert isinstance(s, Loop)
+                self._outlined(s)
+            else:
+                super().run((s,))
+
+    def _outlined(self, s: Loop) -> None:
+        """A nest as a function of its own, which nests of the same form share."""
+        module = self.module
+        form = Form(s, module.placement.root)
+        known = module.forms.get(form.key)
+        if known is None:
+            module.counter += 1
+            child = Function(module, f"part{module.counter}", None, "void", self)
+            child.loop(s, "0", child.value(self.arena.index(s.extent)))
+            needs: list[tuple[str, str | int]] = [
+                (t, name if source is None else form.numbers[source]) for t, name, source in child.writer.captured]
+            known = module.forms[form.key] = module.part(child.writer.name, child.frame.end()), needs
+        part, needs = known
+        given = [f"{t} {need if isinstance(need, str) else self._known(form.sources[need])}" for t, need in needs]
+        self._call_part(part, given, [s])
+
+    def _known(self, source: Expr | Buffer) -> str:
+        return self.values.pointer(source) if isinstance(source, Buffer) else self.value(source)
+
+    def _call_part(self, part: str, given: Sequence[str], body: Sequence[Statement]) -> None:
+        self.line(f"call void @{part}({', '.join(given)})")
+        for b in self.frame.writes(body):
+            self.accesses.forget(b)
