@@ -155,11 +155,13 @@ HALF_NAN = "JAX's atanh has an angle where an operand is infinite and NaN"
 BLIND = ("asin", "acos", "asinh", "acosh", "sqrt", "rsqrt")
 CUT_LIMITS = {**dict.fromkeys(BLIND, ("unsigned", ON_CUTS)), "atanh": ("limited", HALF_NAN)}
 ENDLESS = "of huge numbers XLA's series of the incomplete gamma functions do not end"
-SERIES = ("igamma", "igammac", "igamma_grad_a", "random_gamma_grad")
+VANISHING = "JAX's slopes of gamma samples are off, by a fifth in places, where the density underflows"
+SERIES = ("igamma", "igammac", "igamma_grad_a")
 
 
 SUBNORMAL = "JAX takes subnormal divisors for zeros"
-LIMITS = {**dict.fromkeys(SERIES, ("moderate", ENDLESS)), "rem": ("normal", SUBNORMAL)}
+LIMITS = {**dict.fromkeys(SERIES, ("moderate", ENDLESS)), "random_gamma_grad": ("mild", VANISHING),
+          "rem": ("normal", SUBNORMAL)}
 
 
 def binary(dtypes: Collection[str], name: str) -> Row:

@@ -336,10 +336,16 @@ def moderate(x):
     return jnp.where(jnp.abs(x) >= 1e6, jnp.ones_like(x), x)
 
 
+def mild(x):
+    """x without what is huge or close to zero."""
+    return jnp.where((jnp.abs(x) > 8) | (jnp.abs(x) < 0.5), jnp.ones_like(x), x)
+
+
 def normal(x):
     """x without subnormal numbers."""
-    least = jnp.finfo(jnp.result_type(x)).smallest_normal if inexact(x) else 0
-    return jnp.where(jnp.abs(x) < least, jnp.ones_like(x), x)
+    if not inexact(x):
+        return x
+    return jnp.where(jnp.abs(x) < jnp.finfo(jnp.result_type(x)).smallest_normal, jnp.ones_like(x), x)
 
 
 def mapped_along(x, name):

@@ -272,3 +272,16 @@ def test_cumulative_logsumexp_shares_derivatives_of_equal_elements():
         x = np.array(x, np.float32)
         ours, theirs = (m.jacrev(m.lax.cumlogsumexp)(x) for m in (styrax, jax))
         np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["reduce_and", "reduce_or", "reduce_xor"])
+@pytest.mark.parametrize("dtype", ["bool", "int2", "uint2", "int4", "uint4", "int8", "uint16", "int32", "uint32",
+                                   "float32", "bfloat16", "complex64"])
+def test_dtypes_of_bits(name, dtype):
+    def told(j):
+        try:
+            return getattr(j.lax, name)(j.numpy.ones((2, 3), dtype), (1,)).tolist()
+        except TypeError as error:
+            return str(error)
+
+    assert told(styrax) == told(jax)

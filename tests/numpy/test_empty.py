@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import styrax
+from styrax.core.settings.config import states
 
 SHAPES = [(0,), (0, 3), (3, 0), (2, 0, 3)]
 
@@ -59,6 +60,20 @@ def test_medians_of_no_rows(name):
 def test_text(shape):
     for dtype in (np.float32, np.int32, bool):
         assert repr(styrax.numpy.zeros(shape, dtype)) == repr(real.numpy.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize("debug", ["", "bounds"])
+def test_windows_of_padding_alone(debug):
+    def f(lax, x):
+        return lax.reduce_window(x, np.inf, lax.min, (2, 1), (2, 1), [(1, 0), (1, 1)], base_dilation=(2, 1),
+                                 window_dilation=(1, 2)), lax.pad(x, np.float32(2), [(1, 2, 0), (3, 0, 1)])
+
+    for shape in ((4, 0), (0, 4), (0, 0)):
+        x = np.zeros(shape, np.float32)
+        with states["styrax_debug"](debug):
+            got = styrax.jit(lambda x: f(styrax.lax, x))(x)
+        for a, b in zip(got, real.jit(lambda x: f(real.lax, x))(x), strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
 
 
 LOOPS_FOR_EACH = {

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.lowering.host_calls import calls, is_empty
+from ..compile.ir.values import is_empty
+from ..compile.lowering.host_calls import calls
 from ..core.tracing.errors import callback_failed
 from . import dispatch, llvm
 from .executable import PLENTY, Executable

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 Shape = tuple[Index, ...]
 
 
+def is_empty(shape: Shape) -> bool:
+    """Whether an array of this shape has no elements, and so no memory."""
+    return any(isinstance(d, int) and d == 0 for d in shape)
+
+
 class Value:
     """An array as a function of its index: `at(index)` gives the scalar expression of one element."""
 

@@ -11,7 +11,7 @@ from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
 from ..ir.expr import UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap, walk
 from ..ir.loopir import Buffer, Copy, Statement, Store
-from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value
+from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value, is_empty
 from ..program import Kernels
 from . import folds
 from .declarations import Declarations
@@ -107,6 +107,8 @@ class Builder:
 
     def load_if(self, condition: Expr, value: Value, index: Sequence[Index], other: Expr) -> Expr:
         """`value.at(index)` where `condition` holds, else `other`; memory is not touched where it does not."""
+        if is_empty(value.shape):
+            return other
         if condition.op == "const":
             return self.select(condition, value.at(index), other) if not _true(condition) else value.at(index)
         # an index that is in range anyway needs no guard, only a choice

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.types.dims import NotGeneric
-from ..ir.values import Stored, Value
+from ..ir.values import Stored, Value, is_empty
 
 _numbers = itertools.count()
 calls: weakref.WeakValueDictionary[int, HostCall] = weakref.WeakValueDictionary()
@@ -37,11 +37,6 @@ class HostCall:
         self.outs = list(outs)
         self.number = next(_numbers)
         calls[self.number] = self
-
-
-def is_empty(shape: Sequence[Any]) -> bool:
-    """Whether an array of this shape has no elements, and so no memory."""
-    return any(isinstance(d, int) and d == 0 for d in shape)
 
 
 def host_call(b: Any, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],

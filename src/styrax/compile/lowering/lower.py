@@ -33,12 +33,11 @@ from ...core.types.index_type import ScalarType
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
-from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value
+from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
 from ..jaxprs.rewriting import called
 from ..program import Program
 from . import interchange
 from .builder import MAX_DEPTH, Builder
-from .host_calls import is_empty
 from .rewrites import LEVELS
 
 

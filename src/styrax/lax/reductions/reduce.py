@@ -208,7 +208,10 @@ def _reduction(
         return without(x.shape, axes)
 
     def dtype_rule(x: Any, **_: Any) -> Any:
-        check_dtype(name, x, (np.number,) if accepts is NUMERIC else accepts)
+        if accepts is BITS:
+            _check_bits(x.dtype)
+        else:
+            check_dtype(name, x, (np.number,) if accepts is NUMERIC else accepts)
         return x.dtype
 
     def loops(b: Builder, x: Any, *, axes: tuple[int, ...], **_: Any) -> Any:
@@ -246,6 +249,11 @@ def _reduction(
     )
     OPERATIONS[name] = Operation(name, prim, function, "reduction", 1, (accepts,), reference)
     return function, prim
+
+
+def _check_bits(dtype: Any) -> None:
+    if dtype != np.bool_ and (dtype.kind not in "iu" or dtype.name.endswith(("int2", "int4"))):
+        raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtype.name}.")
 
 
 reduce_sum, reduce_sum_p = _reduction(
