@@ -60,6 +60,10 @@ def product(j):
     return lambda a, b: a @ b
 
 
+def turned_product(j):
+    return lambda a, b: (a.T @ b).T
+
+
 def transposed(j):
     return lambda x: x.T + 1
 
@@ -93,6 +97,7 @@ PROGRAMS = {
     "licm": (invariant, array(6, 6) * 0.1, array(6)),
     "packing": (states_of, array(6, 6), array(6)),
     "row-products": (rows, array(4, 5), array(9, 4)),
+    "transpose-folding": (turned_product, array(20, 24), array(20, 32)),
     "cse": (twice, array(8)),
     "dce": (unused, array(8)),
     "split-reduction": (total, array(200000)),

@@ -15,7 +15,7 @@ from ..core.programs.check import check_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
 from ..core.settings import config, progress
 from .ir.loopir import made_by, statements
-from .jaxprs import cse, dead_equations, inline, loop_invariants, packing, row_products
+from .jaxprs import cse, dead_equations, inline, loop_invariants, packing, row_products, transpose_folding
 from .jaxprs.rewriting import programs_of
 from .loops import (
     fuse,
@@ -77,6 +77,7 @@ PASSES = (
     Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
     Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),
     Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),
+    Pass("transpose-folding", _on_jaxpr(transpose_folding.fold_transposes), _well_typed, generic=False),
     Pass("dce", _on_jaxpr(dead_equations.drop_unused), _well_typed),
     Pass("lower", lower.run, _unchecked, optional=False),
     Pass("split-reduction", split_reduction.run, _unchecked),

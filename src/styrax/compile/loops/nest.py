@@ -28,6 +28,8 @@ from ..lowering.folds import UNROLLED
 from ..program import Program
 from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
 
+UNIFORM = 0.9  # what an access is worth that is the same in all lanes, where a contiguous one is worth 1
+GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
 
 
@@ -292,7 +294,7 @@ def _walks_as_one(b: Builder, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
 
 
 def _vector(nest: Nest) -> Expr | None:
-    """The loop whose steps are contiguous in the most accesses."""
+    """The loop whose steps make for the cheapest accesses."""
     places = nest.frequencies()
     best, best_score = None, -1.0
     for v in (*nest.alike(), *nest.inner):
@@ -302,13 +304,13 @@ def _vector(nest: Nest) -> Expr | None:
         score = 0.0
         for e, often in places.items():
             if v not in e.deps:
-                score += 0.5 * often
+                score += UNIFORM * often
                 continue
             c = coefficient(nest.b.arena, e, v)
             if c is not None and c.op == "const" and c.attr == 1:
-                score += 2 * often
+                score += often
             elif c is None or c.op != "const" or c.attr != 0:
-                score -= 2 * often
+                score -= GATHERED * often
         if size < 8:
             score *= 0.5 if score > 0 else 1
             score -= 1

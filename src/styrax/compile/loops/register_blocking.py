@@ -19,6 +19,8 @@ from ..ir.expr import INDEX, Expr, coefficient, walk
 from ..ir.values import Reduce
 from .nest import Nest, choosing
 
+SUMS = 16, 24  # vectors of sums in a tile, where the processor has 16 registers or 32
+
 
 def blocked(nest: Nest) -> Nest:
     """The nest with a tile whose rows are accumulators of their own."""
@@ -27,9 +29,18 @@ def blocked(nest: Nest) -> Nest:
     rows = _rows(nest, vector) if nest.inner and vector not in nest.inner else None
     if rows is None:
         return nest
-    size, lanes = nest.size(rows), nest.size(vector)
-    abreast = size if size <= 8 else min((8, 6, 4), key=lambda t: (size % t, -t))
-    return nest.with_rows(rows, abreast, width * (2 if lanes % (2 * width) == 0 or lanes >= 8 * width else 1))
+    tile = _tile(nest, nest.size(rows), nest.size(vector))
+    return nest if tile is None else nest.with_rows(rows, tile[0], width * tile[1])
+
+
+def _tile(nest: Nest, size: int, lanes: int) -> tuple[int, int] | None:
+    """Rows and vectors of a tile: those with the fewest loads for a product, whose sums fit into registers."""
+    sums = sum(len(m.op.targets) for m in nest.members if isinstance(m.op, Reduce))
+    room = SUMS[nest.b.vector_bytes >= 64] // sums
+    wide = lanes % (2 * nest.width) == 0 or lanes >= 8 * nest.width
+    tiles = [(rows, vectors) for rows in ((size, 4, 2) if size <= 8 else (8, 6, 4, 2))
+             for vectors in ((1, 2) if wide else (1,)) if rows <= size and rows * vectors <= room]
+    return min(tiles, key=lambda t: (size % t[0], 1 / t[0] + 1 / t[1]), default=None)
 
 
 def _rows(nest: Nest, vector: Expr) -> Expr | None:

@@ -128,6 +128,12 @@ def check_dtype(name: str, aval: Any, families: Sequence[Any], position: int | N
         )
 
 
+def check_bits(dtype: Any) -> None:
+    """Raise TypeError unless bitwise reductions take arrays of the dtype."""
+    if dtype != np.bool_ and (dtype.kind not in "iu" or dtype.name.endswith(("int2", "int4"))):
+        raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtype.name}.")
+
+
 def check_same_dtypes(name: str, avals: Sequence[Any], numpy_name: str | None = None) -> None:
     """Raise TypeError unless all avals have one dtype."""
     first = avals[0].dtype

@@ -37,6 +37,7 @@ from ..elementwise.families import (
     NUMERIC,
     OPERATIONS,
     Operation,
+    check_bits,
     check_dtype,
     joined_vma,
     shape_of,
@@ -209,7 +210,7 @@ def _reduction(
 
     def dtype_rule(x: Any, **_: Any) -> Any:
         if accepts is BITS:
-            _check_bits(x.dtype)
+            check_bits(x.dtype)
         else:
             check_dtype(name, x, (np.number,) if accepts is NUMERIC else accepts)
         return x.dtype
@@ -249,11 +250,6 @@ def _reduction(
     )
     OPERATIONS[name] = Operation(name, prim, function, "reduction", 1, (accepts,), reference)
     return function, prim
-
-
-def _check_bits(dtype: Any) -> None:
-    if dtype != np.bool_ and (dtype.kind not in "iu" or dtype.name.endswith(("int2", "int4"))):
-        raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtype.name}.")
 
 
 reduce_sum, reduce_sum_p = _reduction(

@@ -1,0 +1,64 @@
+"""Transpose folding: a product that is only wanted turned is made so, of its operands in exchanged order.
+
+    c:f32[8,3] = dot_general[dimension_numbers=(((0,), (0,)), ((), ()))] a:f32[5,8] b:f32[5,3]
+    d:f32[3,8] = transpose[permutation=(1, 0)] c
+                                                        →   d:f32[3,8] = dot_general[…] b a
+
+Derivatives of products by their right operands are such: what uses the slopes of a network's weights would read each of
+them across its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ...core.types.avals import ShapedArray
+from .rewriting import Rewriting, is_pure, map_programs
+
+
+def fold_transposes(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with turned products made as they are wanted; the others are left to dead-code elimination."""
+    return _Folding().run(closed)
+
+
+class _Folding(Rewriting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.products: dict[Atom, tuple[JaxprEqn, Sequence[Atom]]] = {}  # those that are used once
+
+    def write(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
+        self.uses: dict[Var, int] = {}
+        for v in (*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars):
+            if type(v) is not Literal:
+                self.uses[v] = self.uses.get(v, 0) + 1
+        return super().write(jaxpr, args)
+
+    def equation(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
+        traits = eqn.primitive.traits
+        if traits.permutation is not None and ins[0] in self.products and is_pure(eqn):
+            product, operands = self.products[ins[0]]
+            if tuple(traits.permutation(eqn.params)) == _exchange(product):
+                return self.add(_exchanged(product, eqn.outvars[0]), operands[::-1])
+        outs = self.add(map_programs(eqn, fold_transposes), ins)
+        if (traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None
+                and self.uses.get(eqn.outvars[0]) == 1):
+            self.products[outs[0]] = eqn, ins
+        return outs
+
+
+def _exchange(product: JaxprEqn) -> tuple[int, ...]:
+    """The permutation of a product's dimensions that exchanging its operands makes."""
+    (contracted, _), (batch, _) = product.params["dimension_numbers"]
+    left, out = product.invars[0].aval, product.outvars[0].aval
+    assert isinstance(left, ShapedArray) and isinstance(out, ShapedArray)
+    first, second = len(batch), left.ndim - len(contracted)
+    return *range(first), *range(second, out.ndim), *range(first, second)
+
+
+def _exchanged(product: JaxprEqn, out: Var) -> JaxprEqn:
+    params = dict(product.params)
+    params["dimension_numbers"] = tuple(pair[::-1] for pair in params["dimension_numbers"])
+    if isinstance(params.get("precision"), tuple):
+        params["precision"] = params["precision"][::-1]
+    return product.replace(invars=product.invars[::-1], outvars=[out], params=params)
