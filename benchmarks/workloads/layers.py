@@ -138,6 +138,41 @@ def bytes_(shape, rng):
     return [rng.integers(-128, 128, s).astype(np.int8) for s in ((shape[0], shape[1]), (shape[1], shape[2]))]
 
 
+def unrolled_loss(params, xs):
+    """A recurrent network with memory cells, whose steps are written out."""
+    inputs, states, bias = params
+    state = cell = jnp.zeros((xs.shape[1], states.shape[0]), xs.dtype)
+    for x in xs:
+        i, f, g, o = jnp.split(x @ inputs + state @ states + bias, 4, -1)
+        cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
+        state = jax.nn.sigmoid(o) * jnp.tanh(cell)
+    return (state**2).sum()
+
+
+@jax.jit
+def unrolled_step(params, means, squares, xs):
+    return adam(params, means, squares, jax.grad(unrolled_loss)(params, xs))
+
+
+def unrolled_arguments(shape, rng):
+    steps, batch, width = shape
+    params = [x / 10 for x in floats((width, 4 * width), (width, 4 * width), (4 * width,), rng=rng)]
+    return [params, [np.zeros_like(p) for p in params], [np.ones_like(p) for p in params],
+            floats((steps, batch, width), rng=rng)[0]]
+
+
+def deep_loss(weights, x):
+    for w, b in weights:
+        x = jnp.tanh(x @ w + b)
+    return (x**2).sum()
+
+
+def deep_arguments(shape, rng):
+    layers, batch, width = shape
+    weights = [(floats((width, width), rng=rng)[0] / 6, np.zeros(width, np.float32)) for _ in range(layers)]
+    return [weights, floats((batch, width), rng=rng)[0]]
+
+
 ATTENTION = Workload("causal attention", attention, three, [(2, 128, 4, 32), (4, 256, 8, 64)], draw_heads)
 ATTENTION_GRADIENT = Workload(
     "gradient of causal attention", attention_gradient, three, [(2, 128, 4, 32)], draw_heads, tolerance=1e-3
@@ -145,6 +180,14 @@ ATTENTION_GRADIENT = Workload(
 GATED = Workload(
     "gradient of a gated recurrent layer", jax.jit(jax.grad(gated)), gated_arguments, [(128, 16, 64)],
     lambda rng: (rng.integers(10, 150), rng.integers(1, 32), rng.integers(8, 100)), tolerance=1e-3,
+)  # fmt: skip
+UNROLLED = Workload(
+    "step of an unrolled recurrent network", unrolled_step, unrolled_arguments, [(20, 16, 64)],
+    lambda rng: (rng.integers(4, 30), rng.integers(1, 40), rng.integers(8, 100)), tolerance=1e-3,
+)  # fmt: skip
+DEEP = Workload(
+    "gradient of many layers", jax.jit(jax.grad(deep_loss)), deep_arguments, [(10, 8, 32), (130, 8, 32)],
+    lambda rng: (rng.integers(5, 60), rng.integers(1, 20), rng.integers(8, 64)), tolerance=2e-3,
 )  # fmt: skip
 MESSAGES = Workload(
     "messages on a graph", messages, graph, [(2000, 20_000, 64), (30, 100, 16)],
