@@ -12,6 +12,10 @@ from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .writer import Lanes, Writer
 
+AHEAD = 16  # turns of a loop that prefetching looks ahead
+FAR = 1 << 20  # bytes of a buffer from which its elements are expected to lie in no near cache
+PAGE_STEP = 1 << 11  # bytes from turn to turn from which processors see no stream: they look for it within pages
+LINE = 64  # bytes that a prefetch brings
 WIDEST_STEP = 8  # elements from lane to lane up to which all between are loaded
 
 
@@ -19,6 +23,7 @@ class Values(Protocol):
     """What accesses need of the function's values: see `expressions.Values`."""
 
     lanes: Lanes | None
+    turning: tuple[Expr, int] | None
     vectors: set[Expr]
 
     def value(self, e: Expr, lanes: int = 1) -> str: ...
@@ -76,7 +81,9 @@ class Accesses:
         if lanes == 1:
             index = self._if_held(conditions, self.value(place))
             index = self._checked(buffer, index)
-            return self._to_register(self.op(f"load {t}, ptr {self._address(buffer, index, part)}"), buffer, part, 1)
+            address = self._address(buffer, index, part)
+            self._prefetch(buffer, place, address, 1)
+            return self._to_register(self.op(f"load {t}, ptr {address}"), buffer, part, 1)
         assert self.values.lanes is not None
         mask = self.values.lanes.mask
         step = self._step(place)
@@ -95,7 +102,9 @@ class Accesses:
                 index = self._near(buffer, index, lanes)
             if part is not None:
                 return self._load_pairs(buffer, index, t, part, lanes, mask, place)
-            loaded = self._load_lanes(self._address(buffer, index, None), t, lanes, mask)
+            address = self._address(buffer, index, None)
+            self._prefetch(buffer, place, address, lanes)
+            loaded = self._load_lanes(address, t, lanes, mask)
         elif step is not None and part is None and mask is None and (step == -1 or 2 <= step <= WIDEST_STEP):
             loaded = (self._reversed(buffer, place, t, lanes) if step < 0 else
                       self._strided(buffer, place, step, t, lanes))
@@ -103,6 +112,21 @@ class Accesses:
             index = self.value(place, lanes)
             loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
         return self._to_register(loaded, buffer, part, lanes)
+
+    def _prefetch(self, buffer: Buffer, place: Expr, address: str, lanes: int) -> None:
+        """Asks for what a later turn of the loop around reads, where it strides through far memory (T. Mowry, M. Lam
+        and A. Gupta, Design and evaluation of a compiler algorithm for prefetching, 1992)."""
+        turning, size = self.values.turning, buffer.dtype.itemsize
+        if turning is None or not isinstance(buffer.size, int) or buffer.size * size < FAR:
+            return
+        step = coefficient(self.arena, place, turning[0])
+        if step is None or step.op != "const" or abs(step.attr * turning[1] * size) < PAGE_STEP:
+            return
+        self.writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        first = AHEAD * step.attr * turning[1] * size
+        for offset in range(first, first + lanes * size, LINE):
+            there = self.op(f"getelementptr i8, ptr {address}, i64 {offset}")
+            self.line(f"call void @llvm.prefetch.p0(ptr {there}, i32 0, i32 3, i32 1)")
 
     def _if_held(self, conditions: Sequence[Expr], index: str) -> str:
         """An index where conditions hold, else 0: what is read there is not used."""

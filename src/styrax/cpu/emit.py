@@ -15,6 +15,7 @@ from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.scalars import is_complex, part_dtype
 from . import instructions
+from .accesses import AHEAD
 from .expressions import Values
 from .frames import Frame
 from .instructions import element_type, memory_type, vector
@@ -390,7 +391,9 @@ class Function:
             i, following = self.writer.fresh(), self.writer.fresh()
             latch = self.writer.label("latch")
             self.line(f"{i} = phi i64 [ {low}, %{entry} ], [ {following}, %{latch} ]")
+            around, self.values.turning = self.values.turning, (s.var, int(step)) if _turns(s, int(step)) else None
             self._body(s, i, lanes)
+            self.values.turning = around
             self.line(f"br label %{latch}")
             self.writer.start(latch)
             self.line(f"{following} = add nsw i64 {i}, {step}")
@@ -546,6 +549,11 @@ class Function:
         self.writer.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")
         self.line(
             f"call void @styrax_parallel_for(ptr @{part}, ptr {env}, i64 {total}, i64 {per_claim})")
+
+
+def _turns(s: loopir.Loop, step: int) -> bool:
+    """Whether a loop turns more often than prefetching looks ahead."""
+    return not isinstance(s.extent, int) or s.extent // step >= 2 * AHEAD
 
 
 _WRITERS: dict[type[Statement], Callable[[Function, Any], None]] = {

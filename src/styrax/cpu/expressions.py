@@ -29,6 +29,7 @@ class Values:
         self.vectors: set[Expr] = set()  # leaves that have lanes
         self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
         self.lanes: Lanes | None = None
+        self.turning: tuple[Expr, int] | None = None  # the variable of the loop around, and its step
         self.pointers: dict[Buffer, str] = {}
         self.bases: dict[str, str] = {}  # what pointers of the program are found from, in a function that does so
 
