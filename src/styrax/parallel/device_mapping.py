@@ -24,7 +24,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree
-from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
+from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p, untold
 from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
@@ -32,7 +32,7 @@ from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
 from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
-from .other_axes import entries_over, seen_along, unseen, with_entries
+from .other_axes import entries_over, seen_along, with_entries
 
 
 class _Infer:
@@ -371,7 +371,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
                           for (x, varies), entries in zip(blocks, explicit, strict=True)]
             results = over_devices(flat, blocks, sizes, checked, across)
             explicit = [entries_over(get_aval(x), set(inside.explicit_axes))[len(varies):] for x, varies in results]
-            results = [(unseen(x), varies) for x, varies in results]
+            results = [(untold(x), varies) for x, varies in results]
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = _by_leaf("out_specs", out_specs, whole)
         outs = []
@@ -402,7 +402,7 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
     if getattr(get_aval(x), "given_sharding", None) is None:
         return x if mesh.explicit_axes else _spread(x, spec, mesh)
-    return unseen(x)
+    return untold(x)
 
 
 def _mesh(mesh: Any) -> Mesh | AbstractMesh:

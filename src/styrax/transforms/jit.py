@@ -38,7 +38,7 @@ from . import compile_log, high_types, module_signature, refs, stages
 from .aliasing import check_arguments, check_returned
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
-from .jit_shardings import Placement, Placing, device_of, settled
+from .jit_shardings import Placement, Placing, device_of, settled, summed_as_said
 from .meeting import Meeting
 from .memo import per_jaxpr
 from .naming import check_callable, function_name
@@ -309,6 +309,8 @@ class PjitFunction(Generic[P, R]):
             closed = trace_to_jaxpr(flat, call.avals, info)
         check_returned(closed, flat.structure, "jit")
         closed, captured = hoist_tracers(closed)
+        out_shardings = self._placement.of_results(flat.structure, closed.out_avals)
+        closed = summed_as_said(closed, out_shardings)
         program = Specialisation(function_name(self._fun), flat.structure)
         program.closed = closed
         program.captured = captured
@@ -318,7 +320,7 @@ class PjitFunction(Generic[P, R]):
         program.params = jit_params(
             closed, program.name,
             in_shardings=(UNSPECIFIED,) * len(captured) + in_shardings,
-            out_shardings=self._placement.of_results(program.out_tree, closed.out_avals),
+            out_shardings=out_shardings,
             donated_invars=None if call.donated is None else (False,) * len(captured) + call.donated,
             keep_unused=self._options.get("keep_unused", False), inline=bool(self._options.get("inline", False)),
             compiler_options_kvs=self._compiler_options)

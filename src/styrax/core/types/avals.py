@@ -224,7 +224,7 @@ class ShapedArray(AbstractValue):
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False, **_: Any) -> str:
         name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
         told = self.given_sharding
-        varies = f"{{V:{_names(self.vma)}}}" if self.vma else ""
+        varies = f"{{V:{hooks.axes_text(self.vma)}}}" if self.vma else ""
         if told is None:
             return f"{name}[{','.join(map(str, self.shape))}]{varies}"
         mesh = f"({{Explicit: {told.mesh.explicit_axes}}})" if mesh_axis_types else ""
@@ -236,11 +236,6 @@ class ShapedArray(AbstractValue):
 
     def __str__(self) -> str:
         return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
-
-
-def _names(axes: frozenset) -> str:
-    names = sorted(map(str, axes))
-    return names[0] if len(names) == 1 else f"({','.join(names)})"
 
 
 def _of_type(sharding: Any, shape: tuple) -> NamedSharding | None:

@@ -1,0 +1,79 @@
+"""Arrays that are still to be summed along mesh axes: what each device has of them, and what may be done with them."""
+
+from __future__ import annotations
+
+ON_22 = "with jax.set_mesh(e22):\n"
+# a, b: summands along x; r: summed along x; g: summands that differ, along both
+ARRAYS = ("a, b = (jax.reshard(jnp.arange(4.), s) for s in (P(unreduced={'x'}), P('y', unreduced={'x'})))\n"
+          "r = jax.reshard(jnp.arange(1., 5.), P(reduced={'x'}))\n"
+          "g = jax.make_array_from_single_device_arrays((4,), NamedSharding(e22, P(None, unreduced={'x', 'y'})), [\n"
+          "    jax.device_put(np.full(4, i, np.float32), d) for i, d in enumerate(e22.devices.flat)])\n"
+          "s, w = jax.device_put(x8, P(('x', 'y'))), jax.device_put(x64, P('x', 'y'))\n"
+          "v, u = jax.device_put(x64, P(None, 'x')), jax.device_put(x64, P('x', None))\n")
+
+
+def on_22(*lines: str) -> str:
+    """A row under the mesh, whose last line is an expression."""
+    *first, last = (ARRAYS + "\n".join(lines)).split("\n")
+    body = "".join(f"    {line}\n" for line in (*first, f"out = {last}"))
+    return f"{ON_22}{body}out"
+
+
+RESHARDED = [*(("a", s) for s in ("P('y', unreduced={'x'})", "P()", "P('x')", "P('y')", "P(reduced={'x'})")),
+             ("b", "P(unreduced={'x'})"), ("b", "P('x')"), ("r", "P(unreduced={'x'})"), ("r", "P('x')"),
+             *(("g", s) for s in ("P()", "P(unreduced={'x'})", "P(unreduced={'y'})", "P('x', unreduced={'y'})",
+                                  "P('x')")),
+             *(("s", s) for s in ("P(unreduced={'x'})", "P(unreduced={'y'})", "P('x', unreduced={'y'})")),
+             *(("w", s) for s in ("P('x', unreduced={'y'})", "P(None, 'y', unreduced={'x'})", "P(unreduced={'x'})")),
+             ("jnp.float32(3)", "P(unreduced={'x'})"), ("jnp.arange(3)", "P(unreduced={'y'})"),
+             ("jnp.zeros((0, 2))", "P(unreduced={'x'})"), ("jnp.arange(4, dtype='bfloat16')", "P(unreduced={'y'})")]
+
+LINEAR = ["a + a", "g + g", "a * r", "r * a", "a.astype('bfloat16')", "a.reshape(2, 2)",
+          "a.reshape(2, 2).T", "a.sum()", "a[None]", "lax.broadcast(a, (2,))", "jnp.real(a)", "a.copy()",
+          "jnp.concatenate([a, a])", "lax.split(a, (1, 3))[1]", "jax.jit(lambda x: lax.slice(x, (1,), (3,)))(a)",
+          "lax.pad(a, np.float32(0), [(1, 2, 0)])", "jnp.where(np.arange(4) > 1, a, a + a)", "jnp.array(a)",
+          "lax.fori_loop(0, 3, lambda i, c: c + c, a)", "lax.cond(True, lambda c: c + c, lambda c: c, g)",
+          "jax.jit(lambda c: c + c, donate_argnums=0)(g + g)", "jax.device_put(jnp.arange(4.), P(unreduced={'x'}))",
+          "jax.device_put(s, P('x', unreduced={'y'}))", "jax.device_put(a, P(unreduced={'x'}))", "copy.deepcopy(g)",
+          "jax.jit(lambda x: x * 2, out_shardings=P(unreduced={'x'}))(jnp.arange(4.))",
+          "jax.jit(lambda x: x + x, out_shardings=P('x'))(a)",
+          "jnp.dot(v, u, out_sharding=P(unreduced={'x'}))",
+          "jnp.einsum('ij,jk->ik', v, u, out_sharding=P(unreduced={'x'}))",
+          "jnp.einsum('ij->j', w, out_sharding=P('y', unreduced={'x'}))",
+          "jnp.einsum('ij,ij->', w, w, out_sharding=P(unreduced={'x', 'y'}))",
+          "lax.reduce_sum(w, axes=(0, 1), out_sharding=P(unreduced={'x'}))",
+          "lax.reduce_sum(s, axes=(0,), out_sharding=P(unreduced={'x', 'y'}))",
+          "lax.reduce_sum(jnp.dot(w, u.T, out_sharding=P('x')), axes=(0,), out_sharding=P(None, unreduced={'x'}))"]
+
+REFUSED = ["np.asarray(a)", "a.tolist()", "float(a.sum())", "list(a)", "pickle.dumps(a)", "jax.device_get(a)",
+           "bool(a.sum())", "jax.device_put(a, P())", "jax.device_put(a, D[0])", "a.addressable_shards[0].index",
+           "a.sharding.devices_indices_map((4,))", "jax.device_put(x8, P(unreduced={'x'}))",
+           "jax.make_array_from_callback((4,), NamedSharding(e22, P(unreduced={'x'})), lambda i: x8[:4])",
+           "jnp.sin(a)", "a * 2", "a + 1", "a == a", "jnp.dot(w, u, out_sharding=P(unreduced={'x'}))",
+           "jnp.dot(v, w, out_sharding=P(unreduced={'x'}))",
+           "lax.reduce_sum(w, axes=(0,), out_sharding=P(unreduced={'y'}))"]
+
+TOLD = ["repr(a)", "str(b)", "f'{a}'", "len(a), a.nbytes, a.shape, a.is_fully_replicated, a.is_fully_addressable",
+        "g.sharding.is_fully_replicated, a.sharding.is_fully_replicated, r.sharding.is_fully_replicated",
+        "b.sharding.shard_shape((4,))", "a.sharding.is_equivalent_to(NamedSharding(e22, P()), 1)",
+        "[s.device.id for s in a.global_shards]", "a.addressable_data(2)", "a.addressable_data(2).sharding"]
+
+# derivatives: those of what is left to be summed were summed, and the other way
+LOSSES = [("(x * x).sum()", "r"), ("jax.reshard(x, P()).sum()", "a"), ("jax.reshard(x, P('x')).sum()", "r"),
+          ("(jnp.sin(jax.reshard(x, P('x'))) * x8[:4]).sum()", "r"), ("jax.reshard(x + x, P()).sum()", "b"),
+          ("jax.reshard(x, P('y')).sum()", "g"), ("x.sum()", "a"), ("(x * r).sum()", "a"),
+          ("jnp.sin(jnp.sin(x).sum())", "r"),
+          ("jax.reshard(jnp.dot(x, u, out_sharding=P(unreduced={'x'})), P()).sum()", "v"),
+          ("(jax.reshard(x, P(unreduced={'x'})) * r).sum()", "jnp.arange(4.)"),
+          ("jnp.sin(jax.reshard(jnp.dot(x, u, out_sharding=P(unreduced={'x'})), P())).sum()", "v"),
+          ("jnp.concatenate([x, x]).sum()", "r"), ("jax.jit(lambda y: lax.slice(y, (1,), (3,)))(x).sum()", "a")]
+
+ROWS = {
+    "summands": [on_22(f"held({x})") for x in LINEAR],
+    "summands resharded": [on_22(f"held({f})") for x, s in RESHARDED for f in (
+        f"jax.reshard({x}, {s})", f"jax.jit(lambda x: jax.reshard(x, {s}))({x})")],
+    "summands refused": [on_22(x) for x in REFUSED],
+    "summands told": [on_22(x) for x in TOLD],
+    "summands derived": [on_22(f"held({f.format(loss)}({x}))") for loss, x in LOSSES for f in (
+        "jax.grad(lambda x: {})", "jax.jit(jax.grad(lambda x: {}))")],
+}
