@@ -176,6 +176,6 @@ def check_explicit(sharding: NamedSharding, where: str = "") -> None:
                              f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {types[name]}.")
 
 
-__all__ = ["Committed", "along", "axes_text", "by_default", "check_divides", "check_explicit", "is_replicated", "is_unsummed", "on_devices",
-           "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text", "tells_sharding",
-           "with_mapped_axis"]
+__all__ = ["Committed", "along", "axes_text", "by_default", "check_divides", "check_explicit", "is_replicated",
+           "is_unsummed", "on_devices", "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text",
+           "tells_sharding", "with_mapped_axis"]

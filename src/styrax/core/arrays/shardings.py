@@ -300,8 +300,8 @@ class NamedSharding(Sharding):
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
         """For each device, which part of the array it holds. NotImplementedError for summands, which are no parts."""
         if self.spec.unreduced:
-            raise NotImplementedError("devices_indices_map of arrays that are still to be summed along mesh axes, whose "
-                                      f"devices hold no parts: {self}")
+            raise NotImplementedError("devices_indices_map of arrays that are still to be summed along mesh axes, of "
+                                      f"which devices hold no parts: {self}")
         return self._indices(tuple(global_shape))
 
     def _indices(self, shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:

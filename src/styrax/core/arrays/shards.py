@@ -29,8 +29,9 @@ def all_shards(array: Array) -> list[Shard]:
     seen: dict[Any, int] = {}
     out = []
     if summed_axes(sharding):
-        return [Shard(device, sharding, shape, None if device.client is None else partial(_summand, array, index, device))
-                for device, index in sharding._indices(shape).items()]
+        parts = {device: None if device.client is None else partial(_summand, array, index, device)
+                 for device, index in sharding._indices(shape).items()}
+        return [Shard(device, sharding, shape, data) for device, data in parts.items()]
     for device, index in sharding.devices_indices_map(shape).items():
         place = bounds(index, shape)
         replica = seen.get(place, 0)
