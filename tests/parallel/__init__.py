@@ -23,7 +23,8 @@ x8, x16 = np.linspace(-1, 2, 8, dtype=np.float32), np.linspace(-2, 3, 16, dtype=
 x64 = np.linspace(-3, 3, 64, dtype=np.float32).reshape(8, 8)
 e8, e42 = jax.make_mesh((8,), ('i',)), jax.make_mesh((4, 2), ('a', 'b'))
 e22 = jax.make_mesh((2, 2), ('x', 'y'))
-held = lambda x: (str(jax.typeof(x)), str(x.sharding.spec), [np.asarray(s.data) for s in x.addressable_shards])
+held = lambda x: (str(jax.typeof(x)), *(sorted(getattr(x.sharding.spec, k)) for k in ("reduced", "unreduced")),
+                  str(x.sharding.spec.partitions), [np.asarray(s.data) for s in x.addressable_shards])
 S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 """
 

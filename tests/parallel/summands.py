@@ -68,12 +68,80 @@ LOSSES = [("(x * x).sum()", "r"), ("jax.reshard(x, P()).sum()", "a"), ("jax.resh
           ("jnp.sin(jax.reshard(jnp.dot(x, u, out_sharding=P(unreduced={'x'})), P())).sum()", "v"),
           ("jnp.concatenate([x, x]).sum()", "r"), ("jax.jit(lambda y: lax.slice(y, (1,), (3,)))(x).sum()", "a")]
 
+# what a body knows of its values inside a `shard_map`
+KNOWN = "def f(*xs):\n    y = ({})(*xs)\n    told.append(str(jax.typeof(y)))\n    return y\n"
+MAPPED = [("lambda x: x", "unreduced={'x'}", "a"), ("lambda x: x + x", "unreduced={'x'}", "a"),
+          ("lambda x, y: x * y", "unreduced={'x'}", "a, r"), ("lambda x: x.sum()", "unreduced={'x'}", "a"),
+          ("lambda x: x.reshape(2, 2).T", "unreduced={'x'}", "a"), ("lambda x: lax.psum(x, 'x')", "", "a"),
+          ("lambda x: lax.psum(x, ('x', 'y'))", "", "g"), ("lambda x: lax.psum(x, 'y')", "unreduced={'x'}", "g"),
+          ("lambda x: lax.psum(x, 'y')", "unreduced={'x'}", "a"), ("lambda x: x", "unreduced={'x'}", "q"),
+          ("lambda x: lax.psum_scatter(x, 'x', tiled=True)", "'x'", "a"), ("lambda x: x", "'y', unreduced={'x'}", "w"),
+          ("lambda x: lax.psum_scatter(x, ('x', 'y'), tiled=True)", "('x', 'y')", "g"),
+          ("lambda x: lax.all_gather(x, 'x', tiled=True, to='reduced')", "reduced={'x'}", "q"),
+          ("lambda x: lax.all_gather(x, 'x', tiled=True, to='invarying')", "", "q"),
+          ("lambda x: lax.all_gather(x, ('x', 'y'), to='reduced')", "reduced={'x', 'y'}", "s"),
+          ("lambda x: lax.pcast(x, 'x', to='varying')", "'x'", "r"),
+          ("lambda x: lax.pcast(x, 'x', to='varying')", "'x'", "jnp.arange(4.)"),
+          ("lambda x: lax.pcast(x, 'x', to='reduced')", "reduced={'x'}", "jnp.arange(4.)"),
+          ("lambda x: lax.pcast(x, 'x', to='unreduced')", "unreduced={'x'}", "q"),
+          ("lambda x: lax.pcast(x, ('x', 'y'), to='unreduced')", "unreduced={'x', 'y'}", "s"),
+          ("lambda x: jnp.sin(x)", "reduced={'x'}", "r"), ("lambda x, y: x + y", "reduced={'x'}", "r, r"),
+          ("lambda x, y: x[:2] * y", "'x'", "r, q"), ("lambda x, y: lax.psum(x[:2] + y, 'x')", "", "r, q"),
+          ("lambda x: lax.scan(lambda c, _: (c + c, None), x, None, length=2)[0]", "unreduced={'x'}", "a"),
+          ("lambda x: lax.cond(True, lambda c: c + c, lambda c: c, x)", "unreduced={'x'}", "a"),
+          ("lambda x: jax.jit(lambda c: c + c)(x)", "unreduced={'x'}", "a"),
+          ("lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=2)[0]", "reduced={'x'}", "r"),
+          ("lambda x: jax.vmap(lambda c: c + c)(x)", "unreduced={'x'}", "a"),
+          ("lambda x, y: jax.grad(lambda x: (x[:2] * y).sum())(x)", "unreduced={'x'}", "r, q"),
+          ("lambda x: jax.grad(lambda x: lax.psum(x, 'x').sum())(x)", "reduced={'x'}", "a"),
+          # refused
+          ("lambda x: x", "", "a"), ("lambda x: x", "'x'", "a"), ("lambda x: x", "reduced={'x'}", "a"),
+          ("lambda x: x", "", "r"), ("lambda x: x", "'x'", "r"), ("lambda x: x", "unreduced={'x'}", "r"),
+          ("lambda x: x", "reduced={'x'}", "jnp.arange(4.)"), ("lambda x: x", "unreduced={'x'}", "jnp.arange(4.)"),
+          ("lambda x: x", "reduced={'x'}", "q"), ("lambda x: jnp.sin(x)", "unreduced={'x'}", "a"),
+          ("lambda x: x * 2", "unreduced={'x'}", "a"), ("lambda x, y: x + y", "unreduced={'x'}", "a, jnp.arange(4.)"),
+          ("lambda x, y: x + y", "unreduced={'x'}", "a, r"), ("lambda x, y: x * y", "unreduced={'x'}", "a, a"),
+          ("lambda x, y: x[:2] + y", "unreduced={'x'}", "a, q"),
+          ("lambda x, y: x + y", "reduced={'x'}", "r, jnp.arange(4.)"), ("lambda x: lax.psum(x, 'x')", "", "r"),
+          ("lambda x: lax.pmax(x, 'x')", "", "a"), ("lambda x: lax.psum(x, ('x', 'y'))", "", "a"),
+          ("lambda x: lax.psum_scatter(x, 'x', tiled=True)", "'x'", "r"),
+          ("lambda x: lax.all_gather(x, 'x', tiled=True)", "'x'", "a"),
+          ("lambda x: lax.all_gather(x, 'x', tiled=True, to='nowhere')", "'x'", "q"),
+          *((f"lambda x: lax.pcast(x, 'x', to='{to}')", "'x'", x) for x, to in (
+              ("a", "varying"), ("a", "reduced"), ("a", "unreduced"), ("r", "reduced"), ("r", "unreduced"),
+              ("jnp.arange(4.)", "unreduced"), ("q", "reduced"), ("q", "varying")))]
+GIVEN = [("P(unreduced={'x'})", "jnp.arange(4.)"), ("P()", "a"), ("P()", "r"), ("P(reduced={'x'})", "a"),
+         ("P(reduced={'x'})", "jnp.arange(4.)"), ("P(unreduced={'x'})", "a"), ("P(reduced={'x'})", "r")]
+# whole functions of which derivatives are taken: body, out_specs, argument
+DERIVED = [("lambda x: lax.psum(x, 'x')", "", "a"), ("lambda x: lax.psum_scatter(x, 'x', tiled=True)", "'x'", "a"),
+           ("lambda x: lax.pcast(x, 'x', to='varying')", "'x'", "r"), ("lambda x: jnp.sin(x)", "reduced={'x'}", "r"),
+           ("lambda x: lax.all_gather(x, 'x', tiled=True, to='reduced')", "reduced={'x'}", "q"),
+           ("lambda x: x * x", "unreduced={'x'}", "q"), ("lambda x: lax.psum(jnp.sin(x), 'x')", "", "q"),
+           ("lambda x: lax.psum(x * lax.axis_index('x'), 'x')", "", "q"),
+           ("lambda x: lax.pcast(x, 'x', to='varying') * (1 + lax.axis_index('x'))", "'x'", "r"),
+           ("lambda x: (x + x).sum()", "unreduced={'x'}", "a"), ("lambda x: lax.psum(x, ('x', 'y'))", "", "g")]
+UNCHECKED = [("lambda x: x", "'x'", "a"), ("lambda x: lax.psum(x, 'x')", "", "a"),
+             ("lambda x: lax.psum_scatter(x, 'x', tiled=True)", "'x'", "a"), ("lambda x: x", "'x'", "r")]
+_MAP = "jax.shard_map({}, out_specs=P({}){})"
+_Q = "q = jax.device_put(np.arange(4, dtype=np.float32), P('x'))"
+
 ROWS = {
     "summands": [on_22(f"held({x})") for x in LINEAR],
     "summands resharded": [on_22(f"held({f})") for x, s in RESHARDED for f in (
         f"jax.reshard({x}, {s})", f"jax.jit(lambda x: jax.reshard(x, {s}))({x})")],
     "summands refused": [on_22(x) for x in REFUSED],
     "summands told": [on_22(x) for x in TOLD],
+    "summands mapped": [on_22(_Q, "told = []", *KNOWN.format(f).rstrip().split("\n"), f"held({wrap}({x})), told")
+                        for f, o, x in MAPPED
+                        for wrap in (_MAP.format("f", o, ""), f"jax.jit({_MAP.format('f', o, '')})")],
+    "summands given": [on_22(f"held(jax.shard_map(lambda x: x, in_specs={s}, out_specs={s})({x}))") for s, x in GIVEN],
+    "summands unchecked": [on_22(_Q, f"m = {_MAP.format(f, o, f', in_specs={s}, check_vma=False')}",
+                                 f"held(jax.jit(m)({x})), held(jax.jit(jax.grad(lambda x: m(x).sum()))({x}))")
+                           for f, o, x in UNCHECKED for s in [f"P({'un' if x == 'a' else ''}reduced={{'x'}})"]],
+    "summands mapped, derived": [on_22(
+        _Q, f"m = {_MAP.format(f, o, '')}", f"held({wrap}(jax.grad(lambda x: {loss}.sum()))({x}))")
+        for f, o, x in DERIVED for wrap in ("", "jax.jit")
+        for loss in ["jax.reshard(m(x), P())" if o.startswith("un") else "m(x)"]],
     "summands derived": [on_22(f"held({f.format(loss)}({x}))") for loss, x in LOSSES for f in (
         "jax.grad(lambda x: {})", "jax.jit(jax.grad(lambda x: {}))")],
 }

@@ -28,9 +28,9 @@ NONE_ACROSS: Mapping[Hashable, Across] = {}
 def cut(x: Any, spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> tuple[Any, tuple[Hashable, ...]]:
     """An array with the mesh axes along which it is cut in front, in the mesh's order, and these axes.
 
-    One that is still to be summed along axes is given by its summands, with these axes in front.
+    One that is still to be summed along axes, or was, is given by what devices have of it, with these axes in front.
     """
-    own = [n for n in sizes if n in spec.unreduced]
+    own = [n for n in sizes if n in spec.unreduced or n in spec.reduced]
     entries = [*((n,) for n in own), *(axes_of(e) for e in spec)]
     names = [n for e in entries for n in e]
     if not names:
@@ -54,9 +54,9 @@ def joined(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, sizes: Mappi
     """The array of blocks `[*varies, *block]` that a specification puts together: along axes that it does not name the
     first block is taken. All are said to be equal there, so the derivative is shared among them.
 
-    Where it is still to be summed along axes these are its summands, with these axes in front.
+    Where it is still to be summed along axes, or was, it is what devices have of it, with these axes in front.
     """
-    own = [n for n in sizes if n in spec.unreduced]
+    own = [n for n in sizes if n in spec.unreduced or n in spec.reduced]
     x, kept = along(x, varies, [*own, *(n for e in spec for n in axes_of(e))], sizes)
     shape = get_aval(x).shape[len(kept):]
     entries = [axes_of(e) for e in spec] + [()] * (len(shape) - len(spec))

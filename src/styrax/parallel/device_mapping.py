@@ -18,15 +18,16 @@ from ..core.arrays.devices import Device, ManyDevices, together
 from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
 from ..core.arrays.moving import home
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec
-from ..core.arrays.summands import axes_of_sums, summands
 from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
+from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName, Function, PyTree
+from ..lax.collectives.casts import recast
+from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
 from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p, untold
-from ..lax.collectives.unsummed import summands_p, unsummed_p
-from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
+from ..transforms.batch import Across, AxisData, Mark, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
 from ..transforms.naming import check_callable, wraps
@@ -371,14 +372,15 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
                           for x, s in zip(leaves, specs, strict=True)]
                 blocks = [(seen_along(x, inside, (*(None,) * len(varies), *entries)), varies)
                           for (x, varies), entries in zip(blocks, explicit, strict=True)]
-            results = over_devices(flat, blocks, sizes, checked, across)
+            marked = Marked(flat, specs)
+            results = over_devices(marked if checked and spread is None else flat, blocks, sizes, checked, across)
             explicit = [entries_over(get_aval(x), set(inside.explicit_axes))[len(varies):] for x, varies in results]
             results = [(untold(x), varies) for x, varies in results]
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = by_leaf("out_specs", out_specs, whole)
         outs = []
-        for (x, varies), spec, entries in zip(results, wanted, explicit, strict=True):
-            check_result(flat.__name__, x, varies, spec, used, checked)
+        for (x, varies), spec, entries, sums in zip(results, wanted, explicit, marked.of_results(results), strict=True):
+            check_result(flat.__name__, x, varies, spec, used, checked, sums)
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
                 continue
@@ -387,6 +389,42 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
+
+
+class Marked:
+    """A flat function whose arguments are known to be still to be summed along mesh axes, or to have been.
+
+    Results are seen as varying outside; `sums` is what was known of them.
+    """
+
+    __slots__ = ("fun", "specs", "sums")
+
+    def __init__(self, fun: FlatFunction, specs: Sequence[PartitionSpec | None]):
+        self.fun = fun
+        self.specs = specs
+        self.sums: list[Sums | None] | None = None
+
+    def __call__(self, *args: Any) -> list[Any]:
+        given = []
+        for x, spec in zip(args, self.specs, strict=True):
+            for axes, mark in () if spec is None else ((spec.unreduced, Mark.UNREDUCED), (spec.reduced, Mark.REDUCED)):
+                x = recast(x, _in_order(axes), Mark.VARYING, mark)
+            given.append(x)
+        outs = self.fun(*given)
+        self.sums = [getattr(get_aval(x), "sums", None) for x in outs]
+        found = []
+        for x, sums in zip(outs, self.sums, strict=True):
+            for axes, mark in zip(sums or (), (Mark.UNREDUCED, Mark.REDUCED), strict=False):
+                x = recast(x, _in_order(axes), mark, Mark.VARYING)
+            found.append(x)
+        return found
+
+    def of_results(self, results: Sequence[Any]) -> Sequence[Sums | None]:
+        return [None] * len(results) if self.sums is None else self.sums
+
+
+def _in_order(axes: Iterable[AxisName]) -> tuple[AxisName, ...]:
+    return tuple(sorted(axes, key=str))
 
 
 def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checked: bool) -> Any:
@@ -401,12 +439,12 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checke
                 f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and shard_map with "
                 f"device ids {[d.id for d in mesh.devices.flat]}")
         x = _anywhere(x if isinstance(x, Array) else device_put(x))
-        if axes_of_sums(x.aval):
-            return summands(x)
+        if axes_apart(x.aval.given_sharding):
+            return device_values_p.bind(x, equal=checked)
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
     if getattr(get_aval(x), "given_sharding", None) is None:
         return x if mesh.explicit_axes else _spread(x, spec, mesh)
-    return summands_p.bind(x, equal=checked) if axes_of_sums(get_aval(x)) else untold(x)
+    return device_values_p.bind(x, equal=checked) if axes_apart(get_aval(x).given_sharding) else untold(x)
 
 
 def _mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -459,9 +497,10 @@ def _is_over_devices(mesh: Mesh) -> bool:
 
 
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """A result that tells how it is spread; given by its summands, where it is still to be summed."""
-    if spec is not None and spec.unreduced:
-        return unsummed_p.bind(x, sharding=NamedSharding(mesh.abstract_mesh if isinstance(x, Tracer) else mesh, spec))
+    """A result that tells how it is spread; given by what devices have, where it is still to be summed, or was."""
+    if spec is not None and (spec.unreduced or spec.reduced):
+        return of_device_values_p.bind(x, sharding=NamedSharding(
+            mesh.abstract_mesh if isinstance(x, Tracer) else mesh, spec))
     if isinstance(mesh, AbstractMesh) and spec is not None and mesh.explicit_axes and isinstance(x, Tracer):
         return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec))
     if spec is None or not isinstance(mesh, Mesh):

@@ -10,6 +10,7 @@ from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
+from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName
 
 
@@ -116,8 +117,8 @@ def check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMes
 
 
 def check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
-                  mesh: Mesh | AbstractMesh, checked: bool) -> None:
-    """Raises ValueError for a specification that does not fit its result."""
+                  mesh: Mesh | AbstractMesh, checked: bool, sums: Sums | None = None) -> None:
+    """Raises ValueError for a specification that does not fit its result, of which `sums` is known."""
     spec = PartitionSpec() if spec is None else spec
     NamedSharding(mesh, spec)
     aval = get_aval(x)
@@ -129,7 +130,8 @@ def check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSp
             f"length {len(spec)}, but {fun}(*args) has shape {aval.update(shape=shape).str_short()}, which has rank "
             f"{len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries in out_specs must be of length no greater than "
             "the number of axes in the corresponding output value.")
-    named = {n for e in spec for n in axes_of(e)} | spec.unreduced
+    over = {n for e in spec for n in axes_of(e)}
+    named = over | spec.unreduced | spec.reduced
     left = [n for n in varies if n not in named]
     equal = [n for n in mesh.axis_names if n in spec.unreduced and n not in varies]
     if checked and equal:
@@ -137,6 +139,17 @@ def check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSp
             f"vary_unreduced_cast is a Varying->Unreduced collective: a result of {fun!r} whose out_specs is {spec} "
             f"has to vary along {spec.unreduced}, and is equal on all devices along {equal}. Its type is "
             f"{aval.update(shape=shape).str_short()}")
+    known = sums or Sums()
+    if checked and not left:
+        for kind, axes in zip(("unreduced", "reduced"), known, strict=True):
+            if over & axes:
+                raise ValueError(f"pvary cannot accept args which are {kind}: out_specs is {spec} for a result of "
+                                 f"{fun!r}, which is {kind} along {set(axes)}")
+        if known.reduced != spec.reduced or not known.unreduced <= spec.unreduced:
+            kind = "reduced" if known.unreduced <= spec.unreduced else "unreduced"
+            raise ValueError(f"out_specs passed to shard_map should be equal to the {kind} present on the out_aval. "
+                             f"Got out_specs={spec} and out_aval="
+                             f"{aval.update(shape=shape, sums=sums).str_short(True)}")
     if checked and left:
         raise ValueError(
             f"shard_map applied to the function {fun!r} was given out_specs which require replication which can't be "

@@ -23,8 +23,8 @@ from ..core.programs.traits import Control
 from ..core.tracing.trace import get_aval
 from ..core.types.avals import ShapedArray
 from ..core.types.physical import Rewriter
+from ..lax.collectives.device_values import copied, device_values_p, of_copies, of_device_values_p
 from ..lax.collectives.placing import device_put_p, reshard_p, sharding_constraint_p
-from ..lax.collectives.unsummed import summands_p, unsummed_p
 from ..transforms.batch import moveaxis
 from .blocks import cut, over_devices
 
@@ -84,10 +84,12 @@ class OnSummands(Rewriter):
         return None if isinstance(value, (NamedSharding, PartitionSpec)) else super().lowered_param(value)
 
     def rule(self, eqn: JaxprEqn) -> Callable[..., Any] | None:
+        if eqn.primitive is device_values_p:
+            return lambda x: copied(x, eqn.invars[0].aval.given_sharding)
+        if eqn.primitive is of_device_values_p:
+            return lambda x: of_copies(x, eqn.params["sharding"])
         if not any(axes_of_sums(v.aval) for v in (*eqn.invars, *eqn.outvars)):
             return (lambda x: x) if eqn.primitive in (reshard_p, sharding_constraint_p) else None
-        if eqn.primitive in (summands_p, unsummed_p):
-            return lambda x: x
         if eqn.primitive in MOVING:
             return lambda *args: _moved(eqn, args)
         if eqn.primitive.traits.control is Control.SCAN:
@@ -123,19 +125,21 @@ def _mapped(eqn: JaxprEqn, args: Sequence[Any]) -> Any:
         out = eqn.primitive.bind(*xs, **params)
         return list(out) if eqn.primitive.multiple_results else [out]
 
-    outs = [_along(x, axes, w, sizes)
+    outs = [_along(x, axes, w, sizes, _copies_of)
             for (x, axes), w in zip(over_devices(run, blocks, sizes, False), wanted, strict=True)]
     return outs if eqn.primitive.multiple_results else outs[0]
 
 
-def _along(x: Any, axes: Sequence[Hashable], wanted: Sequence[Hashable], sizes: Mapping[Hashable, int]) -> Any:
-    """Summands `[*axes, …]` as `[*wanted, …]`: those along other axes are added up, missing ones are zeros."""
+def _along(x: Any, axes: Sequence[Hashable], wanted: Sequence[Hashable], sizes: Mapping[Hashable, int],
+           of_equal: Callable[[Any, int], Any]) -> Any:
+    """Summands `[*axes, …]` as `[*wanted, …]`: those along other axes are added up, and `of_equal` gives those along
+    axes along which devices have the same."""
     left = [n for n in axes if n in wanted]
     others = tuple(i for i, n in enumerate(axes) if n not in wanted)
     x = lax.reduce_sum(x, others) if others else x
     for n in wanted:
         if n not in left:
-            x = _first_of(x, sizes[n])
+            x = of_equal(x, sizes[n])
             left.insert(0, n)
     order = [left.index(n) for n in wanted]
     return x if order == sorted(order) else lax.transpose(x, (*order, *range(len(order), get_aval(x).ndim)))
@@ -146,6 +150,11 @@ def _first_of(x: Any, size: int) -> Any:
     aval = get_aval(x)
     return lax.pad(lax.expand_dims(x, (0,)), np.zeros((), aval.dtype),
                    [(0, size - 1, 0), *[(0, 0, 0)] * aval.ndim])
+
+
+def _copies_of(x: Any, size: int) -> Any:
+    """`[size, …]`: what each device computes from what all have."""
+    return lax.broadcast(x, (size,))
 
 
 def _moved(eqn: JaxprEqn, args: Sequence[Any]) -> Any:
@@ -159,7 +168,7 @@ def _resummed(x: Any, given: Any, wanted: Any) -> Any:
     sizes = at.mesh.shape
     axes, target = axes_of_sums(given), axes_of_sums(wanted)
     kept = tuple(n for n in axes if n in target)
-    x = _along(x, axes, kept, sizes)
+    x = _along(x, axes, kept, sizes, _first_of)
     left = list(kept)
     for d, entry in enumerate(() if given.given_sharding is None else given.given_sharding.spec):
         names = list(axes_of(entry))
@@ -170,7 +179,7 @@ def _resummed(x: Any, given: Any, wanted: Any) -> Any:
             x = _blocks_of(x, d + len(left), block, sizes[name])
             block *= sizes[name]
             left.insert(0, name)
-    return _along(x, left, target, sizes)
+    return _along(x, left, target, sizes, _first_of)
 
 
 def _blocks_of(x: Any, axis: int, block: int, count: int) -> Any:
