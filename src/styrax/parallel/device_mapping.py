@@ -27,15 +27,16 @@ from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.casts import recast
 from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
 from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p, untold
-from ..transforms.batch import Across, AxisData, Mark, batch_flat, matchaxis
+from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
+from ..transforms.marks import Mark
 from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
 from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
+from .map_specifications import by_leaf, check_argument, check_axes, check_result, check_spread, check_sums, own_spec
 from .other_axes import entries_over, seen_along, with_entries
-from .specifications import by_leaf, check_argument, check_axes, check_result, check_spread, check_sums, own_spec
 
 
 class _Infer:

@@ -7,7 +7,6 @@ is computed from them alone is computed once.
 
 from __future__ import annotations
 
-import enum
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
@@ -20,7 +19,6 @@ from ..core.arrays.explicit import along
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
-from ..core.programs.sums import NO_AXES, Known, sums_of_results
 from ..core.settings import config
 from ..core.tracing.leak_check import refuse_leaks
 from ..core.tracing.staging import trace_to_jaxpr
@@ -28,19 +26,10 @@ from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_c
 from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
-from ..core.types.manual_axes import Sums
 from ..core.types.typing import Dim, PyTree
+from .marks import Mark, marked, marks_of_results, unmarked
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_any_p
-
-
-class Mark(enum.Enum):
-    """What is known of a value that has the axis of a mesh, which types tell: it varies along it, is still to be
-    summed along it, or was summed and is equal along it."""
-
-    VARYING = "varying"
-    UNREDUCED = "unreduced"
-    REDUCED = "reduced"
 
 
 class AxisData(NamedTuple):
@@ -72,9 +61,6 @@ class Across(Protocol):
 # Collectives: primitive -> function from its params to the names of the axes it works over.
 axis_names_of: dict[Primitive, Callable[[dict[str, Any]], Sequence[Hashable]]] = {}
 
-# What is said of results along an axis: primitive -> function from an axis and its params, None where others tell.
-marks_of: dict[Primitive, Callable[[Hashable, dict[str, Any]], Mark | None]] = {}
-
 # Primitives that call Python: each device of a mesh does.
 calls_of_devices: set[Primitive] = set()
 
@@ -103,7 +89,7 @@ class BatchTracer(Tracer):
             aval = self._aval = whole.dec_rank(self._trace.axis_data.size, self.batch_dim) if whole.is_high else (
                 mapped_aval(self.batch_dim, whole))
             if self._trace.axis_data.varying and type(aval) is ShapedArray:
-                aval = self._aval = _marked(aval, self._trace.axis_data.name, self.mark)
+                aval = self._aval = marked(aval, self._trace.axis_data.name, self.mark)
         return aval
 
     def origin(self) -> str:
@@ -112,24 +98,6 @@ class BatchTracer(Tracer):
     def __repr__(self) -> str:
         mapped = self.aval.str_short(short_dtypes=False)
         return f"VmapTracer(aval={mapped}, batched={get_aval(self.val).str_short(short_dtypes=False)})"
-
-
-def _marked(aval: ShapedArray, name: Hashable, mark: Mark) -> ShapedArray:
-    """The type with what is known along one more axis."""
-    if mark is Mark.VARYING:
-        return aval.update(sharding=aval.given_sharding, vma=aval.vma | {name})
-    unreduced, reduced = aval.sums or Sums()
-    sums = Sums(unreduced | {name}, reduced) if mark is Mark.UNREDUCED else Sums(unreduced, reduced | {name})
-    return aval.update(sharding=aval.given_sharding, sums=sums)
-
-
-def _unmarked(aval: Any, name: Hashable) -> Any:
-    """The type without what is known along an axis."""
-    if type(aval) is not ShapedArray or not aval.vma and aval.sums is None:
-        return aval
-    axis = frozenset((name,))
-    sums = Sums(*(axes - axis for axes in aval.sums or ()))
-    return aval.update(sharding=aval.given_sharding, vma=aval.vma - axis, sums=sums if any(sums) else None)
 
 
 def mapped_aval(axis: int | None, aval: Any) -> Any:
@@ -155,12 +123,6 @@ def unmapped_aval(size: Any, axis: int | None, aval: Any, entry: Any = None) -> 
     if aval.is_high:
         return aval.inc_rank(size, axis)
     return stacked(aval, size, axis, entry)
-
-
-def _mark_in(name: Hashable, sums: Sums | None) -> Mark:
-    if sums is None or not any(name in axes for axes in sums):
-        return Mark.VARYING
-    return Mark.UNREDUCED if name in sums.unreduced else Mark.REDUCED
 
 
 class BatchTrace(Trace):
@@ -224,20 +186,8 @@ class BatchTrace(Trace):
 
     def _marks(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         """What is known of all results along the axis; a list for those of programs."""
-        name = self.axis_data.name
-        if primitive in marks_of and (mark := marks_of[primitive](name, params)) is not None:
-            return mark
         mine = [x.mark if type(x) is BatchTracer and x._trace.tag is self.tag else None for x in args]
-        if all(m is None or m is Mark.VARYING for m in mine):
-            return Mark.VARYING
-        types = [get_aval(x) for x in args]
-        if any(True for _ in jaxprs_in_params(params)):
-            outs, _ = primitive.abstract_eval(*types, **params)
-            return [_mark_in(name, getattr(a, "sums", None)) for a in outs]
-        axis = frozenset((name,))
-        known = [Known(axis if m is Mark.UNREDUCED else NO_AXES, axis if m is Mark.REDUCED else NO_AXES,
-                       axis if m is Mark.VARYING else NO_AXES) for m in mine]
-        return _mark_in(name, sums_of_results(primitive, types, known))
+        return marks_of_results(primitive, self.axis_data.name, mine, args, params)
 
     def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Whether a collective, or a program with collectives inside, works over the mapped axis.
@@ -468,7 +418,7 @@ def _batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_axes: tuple,
             for x, d, w in zip(outs, dims, out_dims, strict=True)
         ]
 
-    avals = [unmapped_aval(axis_data.size, d, _unmarked(a, axis_data.name) if axis_data.varying else a,
+    avals = [unmapped_aval(axis_data.size, d, unmarked(a, axis_data.name) if axis_data.varying else a,
                            axis_data.explicit_mesh_axis)
              for a, d in zip(closed.in_avals, in_axes, strict=True)]
     new = trace_to_jaxpr(batched, avals, closed.debug_info)

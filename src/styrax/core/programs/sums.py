@@ -59,8 +59,8 @@ def _unreduced(primitive: Any, operands: Sequence[Any], known: Sequence[Known]) 
             x.shape for x, told in zip(operands, found, strict=True) if not told)):
         if len(operands) == 2 and primitive.traits.elementwise:
             if all(found):
-                raise ShardingTypeError(f"lhs and rhs to `{primitive.name}` must be unreduced along the same mesh axes. "
-                                        f"Got lhs={set(found[0])}, rhs={set(found[1])}")
+                raise ShardingTypeError(f"lhs and rhs to `{primitive.name}` must be unreduced along the same mesh "
+                                        f"axes. Got lhs={set(found[0])}, rhs={set(found[1])}")
             sides = ("lhs", "rhs") if found[0] else ("rhs", "lhs")
             raise ShardingTypeError(
                 f"{sides[0]} is unreduced while {sides[1]} is not. `{primitive.name}` operation does not allow this "

@@ -17,8 +17,8 @@ from styrax.core.types import avals, dtypes
 from styrax.core.types.effects import Effects
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
-from styrax.transforms.batch import Mark
 from styrax.transforms.batching import AxisData
+from styrax.transforms.marks import Mark
 
 from .casts import known_along, recast, varying
 from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names, axis_size, refuse_names

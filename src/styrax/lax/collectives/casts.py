@@ -16,8 +16,8 @@ from styrax.core.types.effects import Effects, no_effects
 from styrax.core.types.manual_axes import Sums
 from styrax.core.types.typing import AxisName, PyTree
 from styrax.transforms import ad, batching
-from styrax.transforms.batch import Mark, marks_of
 from styrax.transforms.batching import AxisData
+from styrax.transforms.marks import Mark, marks_of
 
 from .named_axes import _names
 

@@ -21,8 +21,8 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.effects import Effects
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
-from styrax.transforms.batch import Mark
 from styrax.transforms.batching import AxisData
+from styrax.transforms.marks import Mark
 
 from .axis_reductions import _times, psum, take_rows, within_groups
 from .casts import known_along, recast, varying

@@ -126,7 +126,6 @@ ad.deflinear2(device_values_p, _values_transpose)
 
 # The array of which devices have this, under the sharding.
 of_device_values_p = Primitive("of_device_values")
-of_device_values_p.declare(movement=True)
 
 
 @of_device_values_p.def_effectful_abstract_eval

@@ -25,7 +25,7 @@ from styrax.transforms import ad, batching
 from .. import sharding_rules
 from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
-from .broadcasting import reduce_sum_over, trailing
+from .broadcasting import left_to_sum, reduce_sum_over, trailing
 from .shapes import canonical_shape, check_shape, extent, is_one, size_of
 
 if TYPE_CHECKING:
@@ -382,7 +382,7 @@ def unbroadcast(aval: Any, x: Any) -> Any:
     if not aval.shape:
         return reduce_sum_over(x, tuple(range(len(shape))))
     axes = tuple(d for d, (a, s) in enumerate(zip(aval.shape, shape, strict=True)) if a != s)
-    return reshape(reduce_sum_over(x, axes), aval.shape, out_sharding=aval.cotangent_sharding)
+    return reshape(left_to_sum(x, axes, aval.cotangent_sharding), aval.shape, out_sharding=aval.cotangent_sharding)
 
 
 # -- tile ------------------------------------------------------------------------------------------
