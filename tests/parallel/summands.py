@@ -37,6 +37,16 @@ LINEAR = ["a + a", "g + g", "a * r", "r * a", "a.astype('bfloat16')", "a.reshape
           "jax.device_put(s, P('x', unreduced={'y'}))", "jax.device_put(a, P(unreduced={'x'}))", "copy.deepcopy(g)",
           "jax.jit(lambda x: x * 2, out_shardings=P(unreduced={'x'}))(jnp.arange(4.))",
           "jax.jit(lambda x: x + x, out_shardings=P('x'))(a)",
+          "jax.reshard(jax.reshard(jnp.asarray(x8 > 0), P(unreduced={'x'})), P())", "lax.stop_gradient(a)",
+          "jax.reshard(jnp.ones(1), P(unreduced={'x'})) + jax.reshard(jnp.ones(1), P(unreduced={'x'}))",
+          "jax.reshard(jax.device_put(x8, P('x')) / 0, P(unreduced={'x'}))", "lax.optimization_barrier(a)",
+          "jax.jit(lambda x: x + x).lower(a).compile()(a)", "jax.jit(lambda x: lax.optimization_barrier(x))(g)",
+          "jax.jit(lambda x: x + x).lower(jax.ShapeDtypeStruct((4,), 'float32', sharding=a.sharding)).compile()(a)",
+          "lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + c[1]), (0, g))[1]",
+          "jax.jit(lambda x: jax.jit(lambda y: y * 2, out_shardings=P(unreduced={'x'}))(x))(jnp.arange(4.))",
+          "jax.jit(lambda x: jax.device_put(x, P(unreduced={'x'})))(jnp.arange(4.))",
+          "jax.jit(lambda x: jax.device_put(x, P()))(g)",
+          "jax.jit(lambda x: jax.jit(lambda y: jax.reshard(y, P()))(x))(g)",
           "jnp.dot(v, u, out_sharding=P(unreduced={'x'}))", "jax.vjp(lambda x: x.sum(), r)[1](1.)[0]",
           "jax.sharding.auto_axes(lambda x: x * 2, out_sharding=P('x'))(a)",
           "jax.sharding.auto_axes(lambda x: x * 2, out_sharding=P())(r)",
@@ -144,7 +154,18 @@ UNCHECKED = [("lambda x: x", "'x'", "a"), ("lambda x: lax.psum(x, 'x')", "", "a"
 _MAP = "jax.shard_map({}, out_specs=P({}){})"
 _Q = "q = jax.device_put(np.arange(4, dtype=np.float32), P('x'))"
 
+# gradients of layers in a loop, added up over parts of a batch before devices' are
+TRAINING = ("def loss(w, x):\n    return lax.scan(lambda c, k: (jnp.tanh(c @ k), None), x, w)[0].sum()\n"
+            "def step(w, xs):\n    start = jax.reshard(jnp.zeros_like(w), P(unreduced={'x'}))\n"
+            "    return lax.scan(lambda acc, x: (acc + jax.grad(loss)(w, x), None), start, xs)[0]\n"
+            "w = jax.reshard(x64.reshape(4, 4, 4)[:3] / 4, P(reduced={'x'}))\n"
+            "x = jax.device_put(x64.reshape(2, 8, 4), P(None, 'x'))").split("\n")
+OUTSIDE = ["a + a", "jax.jit(lambda x: x + x)(g)", "jax.reshard(g, NamedSharding(e22, P()))"]
+
 ROWS = {
+    "summands of gradients": [on_22(*TRAINING, f"held(jax.jit({f})({x}))") for f, x in (
+        ("jax.grad(loss)", "w, x[0]"), ("step", "w, x"), ("lambda w, x: jax.reshard(step(w, x), P())", "w, x"))],
+    "summands outside": [on_22("None").removesuffix("out") + f"held({x})" for x in OUTSIDE],
     "summands": [on_22(f"held({x})") for x in LINEAR],
     "summands resharded": [on_22(f"held({f})") for x, s in RESHARDED for f in (
         f"jax.reshard({x}, {s})", f"jax.jit(lambda x: jax.reshard(x, {s}))({x})")],

@@ -136,7 +136,8 @@ def _along(x: Any, axes: Sequence[Hashable], wanted: Sequence[Hashable], sizes: 
     axes along which devices have the same."""
     left = [n for n in axes if n in wanted]
     others = tuple(i for i, n in enumerate(axes) if n not in wanted)
-    x = lax.reduce_sum(x, others) if others else x
+    if others:
+        x = (lax.reduce_or if get_aval(x).dtype == np.bool_ else lax.reduce_sum)(x, others)
     for n in wanted:
         if n not in left:
             x = of_equal(x, sizes[n])

@@ -309,8 +309,6 @@ class PjitFunction(Generic[P, R]):
             closed = trace_to_jaxpr(flat, call.avals, info)
         check_returned(closed, flat.structure, "jit")
         closed, captured = hoist_tracers(closed)
-        out_shardings = self._placement.of_results(flat.structure, closed.out_avals)
-        closed = summed_as_said(closed, out_shardings)
         program = Specialisation(function_name(self._fun), flat.structure)
         program.closed = closed
         program.captured = captured
@@ -320,7 +318,7 @@ class PjitFunction(Generic[P, R]):
         program.params = jit_params(
             closed, program.name,
             in_shardings=(UNSPECIFIED,) * len(captured) + in_shardings,
-            out_shardings=out_shardings,
+            out_shardings=self._placement.of_results(program.out_tree, closed.out_avals),
             donated_invars=None if call.donated is None else (False,) * len(captured) + call.donated,
             keep_unused=self._options.get("keep_unused", False), inline=bool(self._options.get("inline", False)),
             compiler_options_kvs=self._compiler_options)
@@ -392,6 +390,8 @@ def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
            said: tuple[Sequence[Any], Sequence[Any]], options: Options = ()) -> Code:
     """The code of a program with what is said of its arguments' and results' shardings, and to the compiler."""
     default, device = backends.get(), device_of(*said)
+    if avals.explicit:
+        closed = summed_as_said(closed, tuple(said[1]))
     if device is None and backends.apart:
         return meeting(closed, name, donated, (tuple(said[0]), tuple(said[1])), options)
     if backends.several and (default if device is None else device.client).shared_memory:

@@ -24,6 +24,7 @@ from ..core.trees import tree
 from ..core.types import avals
 from .flattening import FlatFunction
 from .jit_rules import UNSPECIFIED, UnspecifiedValue
+from .memo import per_jaxpr
 from .naming import leaf_path
 
 
@@ -201,11 +202,10 @@ def settled(in_shardings: Sequence[Any], out_shardings: Sequence[Any],
     return tuple(s if isinstance(s, Sharding) else default for s in told)
 
 
-def summed_as_said(closed: ClosedJaxpr, out_shardings: Sequence[Any]) -> ClosedJaxpr:
+@per_jaxpr
+def summed_as_said(closed: ClosedJaxpr, out_shardings: tuple[Any, ...]) -> ClosedJaxpr:
     """The program with results that are left to be summed along the mesh axes that the shardings name; itself where
     they are."""
-    if not avals.explicit:
-        return closed
     told = [sharding_of_type(s, a.shape) if isinstance(s, NamedSharding) else None
             for s, a in zip(out_shardings, closed.out_avals, strict=True)]
     wanted = [t if t is not None and _summed(t) != _summed(a.given_sharding) else None

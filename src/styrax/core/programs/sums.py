@@ -51,7 +51,7 @@ def _unreduced(primitive: Any, operands: Sequence[Any], known: Sequence[Known]) 
         return NO_AXES
     if primitive.traits.bilinear:
         return _unreduced_product(primitive, operands, known)
-    if primitive not in transposes:
+    if primitive not in transposes and not primitive.traits.movement:
         raise NotImplementedError(f"unreduced rule for {primitive.name} is not implemented")
     linear = [told for x, told in zip(operands, found, strict=True)
               if told or getattr(x, "dtype", None) != np.bool_]
