@@ -45,7 +45,8 @@ LINEAR = ["a + a", "g + g", "a * r", "r * a", "a.astype('bfloat16')", "a.reshape
           "lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + c[1]), (0, g))[1]",
           "jax.jit(lambda x: jax.jit(lambda y: y * 2, out_shardings=P(unreduced={'x'}))(x))(jnp.arange(4.))",
           "jax.jit(lambda x: jax.device_put(x, P(unreduced={'x'})))(jnp.arange(4.))",
-          "jax.jit(lambda x: jax.device_put(x, P()))(g)",
+          "jax.jit(lambda x: jax.device_put(x, P()))(g)", "jax.device_put(g, a.sharding, may_alias=False)",
+          "jax.device_put(g + g, P(unreduced={'x', 'y'}), donate=True)",
           "jax.jit(lambda x: jax.jit(lambda y: jax.reshard(y, P()))(x))(g)",
           "jnp.dot(v, u, out_sharding=P(unreduced={'x'}))", "jax.vjp(lambda x: x.sum(), r)[1](1.)[0]",
           "jax.sharding.auto_axes(lambda x: x * 2, out_sharding=P('x'))(a)",
@@ -160,11 +161,16 @@ TRAINING = ("def loss(w, x):\n    return lax.scan(lambda c, k: (jnp.tanh(c @ k),
             "    return lax.scan(lambda acc, x: (acc + jax.grad(loss)(w, x), None), start, xs)[0]\n"
             "w = jax.reshard(x64.reshape(4, 4, 4)[:3] / 4, P(reduced={'x'}))\n"
             "x = jax.device_put(x64.reshape(2, 8, 4), P(None, 'x'))").split("\n")
+# while results are looked at
+WATCHED = [on_22("with jax.debug_nans(True):",
+                 f"    y = {f}(jax.reshard(jnp.asarray([{x}, 1.]), P(unreduced={{'x'}})))",
+                 "held(y)") for f in ("jax.jit(lambda x: x + x)", "(lambda x: x + x)") for x in ("np.nan", "1.")]
 OUTSIDE = ["a + a", "jax.jit(lambda x: x + x)(g)", "jax.reshard(g, NamedSharding(e22, P()))"]
 
 ROWS = {
     "summands of gradients": [on_22(*TRAINING, f"held(jax.jit({f})({x}))") for f, x in (
         ("jax.grad(loss)", "w, x[0]"), ("step", "w, x"), ("lambda w, x: jax.reshard(step(w, x), P())", "w, x"))],
+    "summands watched": WATCHED,
     "summands outside": [on_22("None").removesuffix("out") + f"held({x})" for x in OUTSIDE],
     "summands": [on_22(f"held({x})") for x in LINEAR],
     "summands resharded": [on_22(f"held({f})") for x, s in RESHARDED for f in (

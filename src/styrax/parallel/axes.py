@@ -139,8 +139,7 @@ def _seen(x: Any, mesh: AbstractMesh) -> Any:
     told = getattr(getattr(x, "aval", None), "given_sharding", None)  # a part of an index may be no array
     if told is None:
         return x
-    if any(
-            n not in mesh.explicit_axes for n in (*told.spec.unreduced, *told.spec.reduced)):
+    if any(n not in mesh.explicit_axes for n in (*told.spec.unreduced, *told.spec.reduced)):
         told = told.update(spec=told.spec.update(unreduced=(), reduced=()))
         x = reshard_p.bind(x, dst_sharding=told)
     return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, told.spec))

@@ -88,7 +88,7 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         return _put_spanning(x, device)
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
     if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
-        array = backends.get().put(x._value, aval, None)
+        array = x.copy() if is_unsummed(aval.given_sharding) else backends.get().put(x._value, aval, None)
     if isinstance(device, Space) and isinstance(array, Array):
         kind = _SPACES.get(device)
         return array if kind is None else array.placed(array.sharding.with_memory_kind(kind))
@@ -106,7 +106,7 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
             device = on_devices(device, array._live().device)
         device.check_compatible_aval(aval.shape)
         device.shard_shape(aval.shape)
-        if device.spec.unreduced and array is not x:  # what is read on the host is put where parts are to be
+        if device.spec.unreduced and not isinstance(x, Array):  # what is read on the host is put where parts are to be
             device.devices_indices_map(aval.shape)
         if (many := together(device._device_assignment)) is not None:
             return many.put(x, device)
