@@ -167,7 +167,15 @@ WATCHED = [on_22("with jax.debug_nans(True):",
                  "held(y)") for f in ("jax.jit(lambda x: x + x)", "(lambda x: x + x)") for x in ("np.nan", "1.")]
 OUTSIDE = ["a + a", "jax.jit(lambda x: x + x)(g)", "jax.reshard(g, NamedSharding(e22, P()))"]
 
+# axes of size 1, of arrays and of the mesh
+ONES = [f"with jax.set_mesh(jax.make_mesh((1, 2), ('x', 'y'))):\n"
+        f"    b, c = jax.reshard(np.ones((1, 1, 4)), P('x', None, 'y')), jax.reshard(np.ones((1, 4, 2)), P('x', 'y'))\n"
+        f"    out = held({f}), held(jax.reshard({f}, P('x')))\nout" for f in (
+            "jnp.matmul(b, c, out_sharding=P('x', unreduced={'y'}))", "jnp.matmul(b, c, out_sharding=P('x'))",
+            "jnp.einsum('aij,ajk->aik', b, c, out_sharding=P('x', unreduced={'y'}))")]
+
 ROWS = {
+    "summands of size one": ONES,
     "summands of gradients": [on_22(*TRAINING, f"held(jax.jit({f})({x}))") for f, x in (
         ("jax.grad(loss)", "w, x[0]"), ("step", "w, x"), ("lambda w, x: jax.reshard(step(w, x), P())", "w, x"))],
     "summands watched": WATCHED,
