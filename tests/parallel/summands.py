@@ -124,6 +124,18 @@ MAPPED = [("lambda x: x", "unreduced={'x'}", "a"), ("lambda x: x + x", "unreduce
           ("lambda x: jax.vmap(lambda c: c + c)(x)", "unreduced={'x'}", "a"),
           ("lambda x, y: jax.grad(lambda x: (x[:2] * y).sum())(x)", "unreduced={'x'}", "r, q"),
           ("lambda x: jax.grad(lambda x: lax.psum(x, 'x').sum())(x)", "reduced={'x'}", "a"),
+          ("lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + c[1]), (0, x))[1]",
+           "unreduced={'x'}", "a"), ("lambda x: jax.jvp(jnp.sin, (x,), (x,))[1]", "reduced={'x'}", "r"),
+          ("lambda x: lax.psum(lax.pcast(x, ('x', 'y'), to='unreduced'), 'x')", "unreduced={'y'}", "s"),
+          ("lambda x: lax.psum_scatter(lax.pcast(x, ('x', 'y'), to='unreduced'), 'x', tiled=True)",
+           "'x', unreduced={'y'}", "s"), ("lambda x, y: x @ y", "reduced={'x'}", "r, r"),
+          ("lambda x: jnp.concatenate([x, x])", "reduced={'x'}", "r"), ("lambda x: x[1:3]", "reduced={'x'}", "r"),
+          ("lambda x: x * lax.axis_index('x').astype('float32')", "'x'", "r"),
+          # sums in a loop, of which each device makes its own
+          ("lambda x: lax.scan(lambda acc, k: (acc + lax.pcast(k * k, 'x', to='unreduced'), None), "
+           "lax.pcast(x[0] * 0, 'x', to='unreduced'), x)[0]", "unreduced={'x'}", "q"),
+          ("lambda x, r: lax.scan(lambda acc, k: (acc + jax.grad(lambda r: jnp.sin(k * r).sum())(r), None), "
+           "lax.pcast(jnp.zeros(4) + x[0], 'x', to='unreduced'), x)[0]", "unreduced={'x'}", "q, r"),
           # refused
           ("lambda x: x", "", "a"), ("lambda x: x", "'x'", "a"), ("lambda x: x", "reduced={'x'}", "a"),
           ("lambda x: x", "", "r"), ("lambda x: x", "'x'", "r"), ("lambda x: x", "unreduced={'x'}", "r"),

@@ -27,7 +27,7 @@ from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
 from ..core.types.typing import Dim, PyTree
-from .marks import Mark, marked, marks_of_results, unmarked
+from .marks import Mark, mark_in, marked, marks_of_results, unmarked
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_any_p
 
@@ -333,10 +333,11 @@ def _match_cotangent(ct: Any, dim: int | None, wanted: int | None, size: Any) ->
 
 
 def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
-               axis_data: AxisData, tag: object = None) -> tuple[list[Any], list[int | None]]:
+               axis_data: AxisData, tag: object = None,
+               marks: Sequence[Mark] | None = None) -> tuple[list[Any], list[int | None]]:
     """Runs a flat function on batched values: its results and where the mapped axis is in them.
 
-    With a `tag`, values of the traces that have it are mapped, too.
+    With a `tag`, values of the traces that have it are mapped, too. `marks`: what is known of values along the axis.
     """
     trace = BatchTrace(state.trace, axis_data, tag)
     scope = nullcontext() if axis_data.name is None else extend_axis_env(
@@ -345,8 +346,8 @@ def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Seq
         with scope, set_current_trace(trace):
             pairs = list(map(trace.to_pair, fun(*(
                 x if d is None else
-                SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d)
-                for x, d in zip(vals, dims, strict=True)
+                SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d, m)
+                for x, d, m in zip(vals, dims, marks or (Mark.VARYING,) * len(dims), strict=True)
             ))))
     finally:
         trace.invalidate()
@@ -405,10 +406,11 @@ _ANYWHERE = "anywhere"
 def _batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_axes: tuple,
                  wanted: tuple) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
     made: list[tuple[int | None, ...]] = []
+    marks = [mark_in(axis_data.name, getattr(a, "sums", None)) for a in closed.in_avals] if axis_data.varying else None
 
     def batched(*vals: Any) -> list[Any]:
         outs, dims = batch_flat(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), vals, in_axes, axis_data)
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), vals, in_axes, axis_data, None, marks)
         out_dims: list[Any] = [d if w is _ANYWHERE else (None if d is None else 0) if w is _FRONT else w
                     for d, w in zip(dims, wanted, strict=True)]
         made.append(tuple(out_dims))

@@ -44,7 +44,8 @@ def unmarked(aval: Any, name: Hashable) -> Any:
     return aval.update(sharding=aval.given_sharding, vma=aval.vma - axis, sums=sums if any(sums) else None)
 
 
-def _mark_in(name: Hashable, sums: Sums | None) -> Mark:
+def mark_in(name: Hashable, sums: Sums | None) -> Mark:
+    """What a type tells of a value that has the axis."""
     if sums is None or not any(name in axes for axes in sums):
         return Mark.VARYING
     return Mark.UNREDUCED if name in sums.unreduced else Mark.REDUCED
@@ -63,11 +64,11 @@ def marks_of_results(primitive: Primitive, name: Hashable, mine: Sequence[Mark |
     types = [get_aval(x) for x in args]
     if any(True for _ in jaxprs_in_params(params)):
         outs, _ = primitive.abstract_eval(*types, **params)
-        return [_mark_in(name, getattr(a, "sums", None)) for a in outs]
+        return [mark_in(name, getattr(a, "sums", None)) for a in outs]
     axis = frozenset((name,))
     known = [Known(axis if m is Mark.UNREDUCED else NO_AXES, axis if m is Mark.REDUCED else NO_AXES,
                    axis if m is Mark.VARYING else NO_AXES) for m in mine]
-    return _mark_in(name, sums_of_results(primitive, types, known))
+    return mark_in(name, sums_of_results(primitive, types, known))
 
 
-__all__ = ["Mark", "marked", "marks_of", "marks_of_results", "unmarked"]
+__all__ = ["Mark", "mark_in", "marked", "marks_of", "marks_of_results", "unmarked"]
