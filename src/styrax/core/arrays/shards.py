@@ -15,7 +15,7 @@ from ..types.dtypes import ExtendedDType
 from .array import Array
 from .devices import Device, ManyDevices, Shard, Sharding, together
 from .shardings import NamedSharding
-from .summands import sharding_of_summands, summands, summed_axes, unsummed
+from .summands import by_summands, sharding_of_summands, summands, summed_axes, unsummed
 
 
 def shards(array: Array) -> list[Shard]:
@@ -75,7 +75,7 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
 
 def _summand(array: Array, index: tuple[slice, ...], device: Device) -> Array:
     """What a device has of an array that is still to be summed along mesh axes."""
-    if isinstance(array._live().device, ManyDevices):
+    if not by_summands(array):
         return part(array, index, device)
     rows = summands(array)
     rows._sharding = sharding_of_summands(array.sharding, array.ndim)

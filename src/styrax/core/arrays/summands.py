@@ -39,6 +39,12 @@ def type_of_summands(aval: ShapedArray) -> ShapedArray:
     return aval.update(shape=(*(sizes[n] for n in axes), *aval.shape))
 
 
+def by_summands(array: Array) -> bool:
+    """Whether an array is kept as the array of its summands: where devices share their memory. XLA keeps each where it
+    is."""
+    return bool(axes_of_sums(array.aval)) and array._live().device.client.shared_memory
+
+
 def sharding_of_summands(sharding: NamedSharding, ndim: int) -> NamedSharding:
     """The sharding of the array of all summands of arrays of a rank: each device has its own."""
     entries = (*summed_axes(sharding), *sharding.spec.partitions, *(None,) * (ndim - len(sharding.spec)))
@@ -59,4 +65,5 @@ def unsummed(rows: Array, sharding: NamedSharding) -> Array:
     return out
 
 
-__all__ = ["axes_of_sums", "sharding_of_summands", "summands", "summed_axes", "type_of_summands", "unsummed"]
+__all__ = ["axes_of_sums", "by_summands", "sharding_of_summands", "summands", "summed_axes", "type_of_summands",
+           "unsummed"]

@@ -70,6 +70,8 @@ def _values_aval(x: Any, *, equal: bool) -> Any:
 
 @device_values_p.def_impl
 def _values(x: Array, *, equal: bool) -> Array:
+    if not x._live().device.client.shared_memory:
+        return device_values_p._backend_impl(x, equal=equal)
     told = x.aval.given_sharding
     assert told is not None
     rows = copied(summands(x), told)
@@ -135,6 +137,8 @@ def _array_aval(rows: Any, *, sharding: NamedSharding) -> Any:
 
 @of_device_values_p.def_impl
 def _array(rows: Array, *, sharding: NamedSharding) -> Array:
+    if not rows._live().device.client.shared_memory:
+        return of_device_values_p._backend_impl(rows, sharding=sharding)
     told = sharding if isinstance(sharding.mesh, Mesh) else on_devices(sharding, rows._live().device)
     rows = of_copies(rows, sharding)
     return unsummed(rows, told) if sharding.spec.unreduced else rows.placed(told)
