@@ -167,7 +167,8 @@ UNSEEN = {"psum", "psum_invariant", "pvary", "all_gather_invariant", "pmax", "pm
           "philox4x32", "threefry4x32", "select_and_scatter", "sharding_constraint", "rng_uniform", "rng_bit_generator",
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
           "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",
-          "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint", "reshard"}
+          "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint", "reshard",
+          "recast", "device_values", "of_device_values"}
 
 
 def test_every_primitive_is_seen():

@@ -6,7 +6,7 @@ under JAX compiled (it runs operation by operation otherwise), under Styrax once
 
 from __future__ import annotations
 
-from . import arrays, collectives, compositions, derivatives, effects, explicit, exports, mistakes, pmaps
+from . import arrays, collectives, compositions, derivatives, effects, explicit, exports, mistakes, pmaps, summands
 
 SETUP = """
 import copy, functools, pickle
@@ -22,10 +22,13 @@ i8, i16, i64 = np.arange(8), np.arange(16), np.arange(64).reshape(8, 8)
 x8, x16 = np.linspace(-1, 2, 8, dtype=np.float32), np.linspace(-2, 3, 16, dtype=np.float32)
 x64 = np.linspace(-3, 3, 64, dtype=np.float32).reshape(8, 8)
 e8, e42 = jax.make_mesh((8,), ('i',)), jax.make_mesh((4, 2), ('a', 'b'))
+e22 = jax.make_mesh((2, 2), ('x', 'y'))
+held = lambda x: (str(jax.typeof(x)), *(sorted(getattr(x.sharding.spec, k)) for k in ("reduced", "unreduced")),
+                  str(x.sharding.spec.partitions), [np.asarray(s.data) for s in x.addressable_shards])
 S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 """
 
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
-    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS,
+    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **summands.ROWS,
 }

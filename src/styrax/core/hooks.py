@@ -11,6 +11,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `sharding_of_type` | `core.arrays.explicit` | `core.types.avals` | what the type of an array tells of its sharding |
 | `is_replicated` | `core.arrays.explicit` | `core.types.avals` | whether it tells that there is none |
 | `sharding_text` | `core.arrays.explicit` | `core.types.avals` | the dimensions of such a type as text |
+| `axes_text` | `core.arrays.explicit` | `core.types.avals` | names of axes as text |
 | `sums_text` | `core.arrays.explicit` | `core.types.avals` | the axes of its sums as text |
 | `shards_of` | `core.arrays.shards` | `core.arrays.array` | the parts of an array that devices hold |
 | `all_shards_of` | `core.arrays.shards` | `core.arrays.array` | the same with those of other processes |
@@ -35,6 +36,9 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `apply_where_arguments_are` | `core.arrays.moving` | `core.arrays.backends` | runs a primitive where they are |
 | `moved` | `core.arrays.moving` | `core.arrays.array` | an array on another device |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `on_summands` | `parallel.summand_programs` | `cpu` | a program without arrays that are still to be summed |
+| `reshard_p` | `lax.collectives.placing` | `transforms` | the primitive that changes how types say arrays are spread |
+| `resummed` | `lax.collectives.placing` | `core.arrays.array` | an array that is to be summed along other axes |
 | `auto_axes` | `parallel.axes` | `numpy` | functions inside which types tell nothing of some axes |
 | `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
 | `device_buffers` | `compat.former.arrays` | `core.arrays.array` | an array on each of its devices |
@@ -77,7 +81,7 @@ if TYPE_CHECKING:
 # module, relative to `styrax` -> the hooks it provides; "hook:its name there"
 PROVIDERS = {
     "": "lax numpy",
-    "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
+    "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text axes_text sums_text",
     "core.arrays.shards": "shards_of:shards all_shards_of:all_shards",
     "processes.spanning": "devices_of_processes:everyone home_of_program:home home_of_operation",
     "core.arrays.moving": "apply_where_arguments_are moved",
@@ -93,6 +97,8 @@ PROVIDERS = {
     "transforms.zeros": "add_any zeros_like_aval",
     "transforms.jit": "apply_stateful:apply_primitive",
     "parallel.axes": "auto_axes",
+    "parallel.summand_programs": "on_summands",
+    "lax.collectives.placing": "reshard_p resummed",
     "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",

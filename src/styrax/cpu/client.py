@@ -12,6 +12,7 @@ import numpy as np
 
 from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..compile.program import Kernels
+from ..core import hooks
 from ..core.arrays import backends, host_devices, transfers
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
@@ -20,7 +21,7 @@ from ..core.arrays.number_operands import Operands
 from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
-from ..core.types import physical
+from ..core.types import avals, physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
 from . import libraries, llvm, microkernels, runtime, tiles
@@ -132,6 +133,8 @@ class CpuBackend:
         machine = llvm.host()
         out_avals = closed.out_avals
         with _without_collections():
+            if avals.explicit:
+                closed = hooks.on_summands(closed)
             program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None,
                                        Kernels(tiles.available(), microkernels.kernels()))
             progress.stage = "LLVM IR"

@@ -210,7 +210,8 @@ def contraction(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, out_sh
         raise at.refuse("dot_general requires contracting dimensions to have consistent sharding, got "
                         f"{[a for a, _ in summed]} and {[b for _, b in summed]}.")
     if out_sharding is not None:
-        return _checked_sums(at, out_sharding, [a for a, b in summed if a == b])
+        _check_sums(at, out_sharding, summed)
+        return out_sharding
     if any(a is not None and b is not None for a, b in summed):
         raise at.refuse("Contracting dimensions are sharded and it is ambiguous how the output should be sharded. "
                         "Please specify the output sharding via the `out_sharding` parameter. Got "
@@ -223,17 +224,32 @@ def contraction(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, out_sh
 def reduce_sum(at: Place, operand: Any, *, axes: Sequence[int], out_sharding: Any) -> Any:
     if out_sharding is None:
         return reduction(at, operand, axes=axes)
-    found = entries(operand)
-    return _checked_sums(at, out_sharding, [found[d] for d in axes])
+    found, told = entries(operand), operand.given_sharding
+    wanted = _unreduced(out_sharding)
+    missing = wanted.difference(*(axes_of(found[d]) for d in axes), told.spec.unreduced if told is not None else ())
+    if missing:
+        raise at.refuse("out_sharding's unreduced axes should be in operand's specs that were summed over. Got "
+                        f"out_sharding's unreduced axes={set(wanted)} and summed specs "
+                        f"{tuple(found[d] for d in axes)}")
+    return out_sharding
 
 
-def _checked_sums(at: Place, sharding: NamedSharding | PartitionSpec, summed: Sequence[Any]) -> Any:
-    """The sharding asked for, which leaves sums to be made only along axes that are summed over."""
-    spec = sharding.spec if isinstance(sharding, NamedSharding) else sharding
-    if spec.unreduced and spec.unreduced != frozenset(n for e in summed for n in axes_of(e)):
-        raise at.refuse("out_sharding's unreduced axes should be in the operands' specs that are summed over. Got "
-                        f"unreduced axes={set(spec.unreduced)} and summed specs {tuple(summed)}")
-    return sharding
+def _unreduced(sharding: NamedSharding | PartitionSpec) -> frozenset[Any]:
+    return (sharding.spec if isinstance(sharding, NamedSharding) else sharding).unreduced
+
+
+def _check_sums(at: Place, sharding: NamedSharding | PartitionSpec, summed: Sequence[tuple[Any, Any]]) -> None:
+    """Sums are left to be made along all mesh axes along which a contraction's operands are both spread, or none."""
+    wanted = _unreduced(sharding)
+    if not wanted:
+        return
+    if any(x != y for x, y in summed):
+        raise at.refuse("lhs and rhs contracting dims should be sharded identically when out_sharding provided to "
+                        f"dot_general mentions unreduced_axes. Got {sharding}, lhs_contracting_spec="
+                        f"{tuple(x for x, _ in summed)} and rhs_contracting_spec={tuple(y for _, y in summed)}")
+    if wanted != frozenset(n for x, _ in summed for n in axes_of(x)):
+        raise at.refuse("out_sharding's unreduced axes should be equal to the contracting specs. Got "
+                        f"unreduced axes={set(wanted)} and contracting spec={tuple(x for x, _ in summed)}")
 
 
 def convolution(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Entries:

@@ -106,7 +106,7 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
       Array([ True, False], dtype=bool)
     """
     try:
-        if dtype is None and device is None and not copy and is_array(a) and order is None:
+        if dtype is None and device is out_sharding is None and not copy and is_array(a) and order is None:
             # (a number may be differentiated as it is, the result is an array)
             return array(a) if isinstance(a, Tracer) and isinstance(a.to_concrete_value(), _NUMPY) else a
         if copy is False and not is_array(a) and backends.get().dlpack_type != 1:

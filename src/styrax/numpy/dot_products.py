@@ -14,6 +14,7 @@ from styrax.core.arrays.explicit import permuted, resolved
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
+from styrax.core.tracing.trace import get_aval
 from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -134,6 +135,14 @@ def _side(a: Any, b: Any) -> Any:
     return "m" if a == b else None
 
 
+def _spread_batch(x: Any, vector: bool, batches: int) -> list[bool]:
+    """Which of the last `batches` batch axes are spread over a mesh."""
+    aval = get_aval(x)
+    told = aval.given_sharding
+    own = [told is not None and told.spec[d] is not None for d in range(aval.ndim - (1 if vector else 2))]
+    return [False] * (batches - len(own)) + own
+
+
 def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: Any, kind: tuple[Any, bool], name: str,
                      out_sharding: Any = None) -> Any:
     a_shape, b_shape = shape_of(a), shape_of(b)
@@ -145,6 +154,9 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
     order = [_side(ab, bb) for ab, bb in zip(a_batch, b_batch)]
     if None in order:
         raise ValueError(f"Incompatible shapes for {name} arguments: {tuple(a_shape)} and {tuple(b_shape)}")
+    if avals.explicit:  # an axis of size 1 may be spread over a mesh axis of size 1, and then keeps its place
+        spread = [_spread_batch(x, v, batches) for x, v in ((a, a_vector), (b, b_vector))]
+        order = ["m" if side == "1" and (p or q) else side for side, p, q in zip(order, *spread, strict=True)]
     a_drop: list[int] = []
     b_drop: list[int] = []
     # Where each batch axis stands in its array, and which axes of size 1 are dropped.

@@ -158,7 +158,7 @@ def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: An
         contracted = sorted(contracted)
         chosen = [operands.pop(i) for i in positions]
         if len(chosen) == 1:
-            operands.append(_one(chosen[0], names[0], contracted, output, kind))
+            operands.append(_one(chosen[0], names[0], contracted, output, kind, None if left else out_sharding))
         elif len(chosen) == 2:
             operands.append(_two(chosen, names, contracted, output, precision, kind, dot_general,
                                  None if left else out_sharding))
@@ -168,10 +168,13 @@ def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: An
     return operands[0]
 
 
-def _one(x: Any, names: str, contracted: list[str], output: str, kind: Any) -> Any:
+def _one(x: Any, names: str, contracted: list[str], output: str, kind: Any, out_sharding: Any) -> Any:
     x, names = _take_diagonals(x, names, contracted, set(output), kind)
     x, names = _sum_repeated(x, names, [c for c in names if names.count(c) > 1 and c in output], kind)
-    x, names = _sum_names(x, names, [c for c in names if c not in output], kind)
+    result = "".join(c for c in names if c in output)
+    told = None if out_sharding is None else permuted(
+        resolved(result_sharding(out_sharding, "einsum")), [output.index(c) for c in result])
+    x, names = _sum_names(x, names, [c for c in names if c not in output], kind, told)
     return _ordered(x, names, output)
 
 
@@ -236,10 +239,10 @@ def _diagonal(x: Any, axes: list[int]) -> Any:
     return lax.select(mask, x, lax.full_like(x, 0))
 
 
-def _add_up(x: Any, axes: tuple[int, ...], kind: Any) -> Any:
+def _add_up(x: Any, axes: tuple[int, ...], kind: Any, out_sharding: Any = None) -> Any:
     """The sum over axes, in the dtype of the result."""
     x = convert(x, kind)
-    return (lax.reduce_or if x.dtype == np.bool_ else lax.reduce_sum)(x, axes)
+    return lax.reduce_or(x, axes) if x.dtype == np.bool_ else lax.reduce_sum(x, axes, out_sharding=out_sharding)
 
 
 def _take_diagonals(x: Any, names: str, summed: list[str], kept: set[str], kind: Any) -> tuple[Any, str]:
@@ -261,11 +264,11 @@ def _sum_repeated(x: Any, names: str, repeated: list[str], kind: Any) -> tuple[A
     return x, names
 
 
-def _sum_names(x: Any, names: str, summed: list[str], kind: Any) -> tuple[Any, str]:
+def _sum_names(x: Any, names: str, summed: list[str], kind: Any, out_sharding: Any = None) -> tuple[Any, str]:
     if not summed:
         return x, names
     axes = tuple(i for i, c in enumerate(names) if c in summed)
-    return _add_up(x, axes, kind), "".join(c for c in names if c not in summed)
+    return _add_up(x, axes, kind, out_sharding), "".join(c for c in names if c not in summed)
 
 
 def _ordered(x: Any, names: str, output: str) -> Any:

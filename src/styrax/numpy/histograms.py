@@ -95,7 +95,8 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
             raise ValueError("shape of weights must match shape of x.")
         amounts = asarray(unwrap(weights))
     zeros = lax.full((length,), 0, dtype_of(amounts))
-    if out_sharding is not None and any(resolved(result_sharding(out_sharding, "jnp.bincount")).spec):
+    told = None if out_sharding is None else resolved(result_sharding(out_sharding, "jnp.bincount"))
+    if told is not None and (any(told.spec) or told.spec.unreduced not in (frozenset(), set(told.mesh.axis_names))):
         raise ShardingTypeError("out_sharding passed to `jnp.bincount` can only be fully replicated or fully unreduced "
                                 "along all mesh axes")
     return place(scatter(zeros, clip(x, 0), amounts, "add", mode="drop"), out_sharding)

@@ -137,7 +137,12 @@ def _with_types(mesh: AbstractMesh, axes: Any, kind: AxisType) -> AbstractMesh:
 def _seen(x: Any, mesh: AbstractMesh) -> Any:
     """An array whose type tells what is explicit on a mesh, which is the one that it is on with other types."""
     told = getattr(getattr(x, "aval", None), "given_sharding", None)  # a part of an index may be no array
-    return x if told is None else reshard_p.bind(x, dst_sharding=NamedSharding(mesh, told.spec))
+    if told is None:
+        return x
+    if any(n not in mesh.explicit_axes for n in (*told.spec.unreduced, *told.spec.reduced)):
+        told = told.update(spec=told.spec.update(unreduced=(), reduced=()))
+        x = reshard_p.bind(x, dst_sharding=told)
+    return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, told.spec))
 
 
 def explicit_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisName] | None = None,

@@ -26,8 +26,12 @@ NONE_ACROSS: Mapping[Hashable, Across] = {}
 
 
 def cut(x: Any, spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> tuple[Any, tuple[Hashable, ...]]:
-    """An array with the mesh axes along which it is cut in front, in the mesh's order, and these axes."""
-    entries = [axes_of(e) for e in spec]
+    """An array with the mesh axes along which it is cut in front, in the mesh's order, and these axes.
+
+    One that is still to be summed along axes, or was, is given by what devices have of it, with these axes in front.
+    """
+    own = [n for n in sizes if n in spec.unreduced or n in spec.reduced]
+    entries = [*((n,) for n in own), *(axes_of(e) for e in spec)]
     names = [n for e in entries for n in e]
     if not names:
         return x, ()
@@ -42,20 +46,26 @@ def cut(x: Any, spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> tuple[Any
     order = tuple(n for n in sizes if n in at)
     front = [at[n] for n in order]
     rest = [i for i in range(len(cuts)) if i not in front]
-    return hooks.lax.transpose(hooks.lax.reshape(x, tuple(cuts)), (*front, *rest)), order
+    x = hooks.lax.transpose(hooks.lax.reshape(x, tuple(cuts)), (*front, *rest))
+    return hooks.lax.squeeze(x, tuple(range(len(order), len(order) + len(own)))) if own else x, order
 
 
 def joined(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> Any:
     """The array of blocks `[*varies, *block]` that a specification puts together: along axes that it does not name the
-    first block is taken. All are said to be equal there, so the derivative is shared among them."""
-    x, kept = along(x, varies, [n for e in spec for n in axes_of(e)], sizes)
+    first block is taken. All are said to be equal there, so the derivative is shared among them.
+
+    Where it is still to be summed along axes, or was, it is what devices have of it, with these axes in front.
+    """
+    own = [n for n in sizes if n in spec.unreduced or n in spec.reduced]
+    x, kept = along(x, varies, [*own, *(n for e in spec for n in axes_of(e))], sizes)
     shape = get_aval(x).shape[len(kept):]
     entries = [axes_of(e) for e in spec] + [()] * (len(shape) - len(spec))
-    order: list[int] = []
+    order = [kept.index(n) for n in own]
     for i, entry in enumerate(entries):
         order += [kept.index(n) for n in entry]
         order.append(len(kept) + i)
-    whole = tuple(d * math.prod(sizes[n] for n in entry) for d, entry in zip(shape, entries, strict=True))
+    whole = (*(sizes[n] for n in own),
+             *(d * math.prod(sizes[n] for n in entry) for d, entry in zip(shape, entries, strict=True)))
     return hooks.lax.reshape(hooks.lax.transpose(x, tuple(order)), whole) if kept else x
 
 

@@ -6,7 +6,6 @@ The devices of a platform that shares their memory are mapped over as `vmap` map
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -18,21 +17,26 @@ from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, ManyDevices, together
 from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
 from ..core.arrays.moving import home
-from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec, axes_of
+from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec
 from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
+from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName, Function, PyTree
-from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
+from ..lax.collectives.casts import recast
+from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
+from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p, untold
 from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
+from ..transforms.marks import Mark
 from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
 from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
-from .other_axes import entries_over, seen_along, unseen, with_entries
+from .map_specifications import by_leaf, check_argument, check_axes, check_result, check_spread, check_sums, own_spec
+from .other_axes import entries_over, seen_along, with_entries
 
 
 class _Infer:
@@ -334,8 +338,8 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
                              f"mesh.axis_names={frozenset(used.axis_names)}")
         names = [n for n in used.axis_names if (not manual_names or n in manual_names) and n not in auto]
         for what, told in (("in_specs", () if in_specs is Infer else in_specs), ("out_specs", out_specs)):
-            _check_axes(what, told, names)
-            _check_sums(what, told, used, names)
+            check_axes(what, told, names)
+            check_sums(what, told, used, names)
         args = apart(args)
         leaves, in_tree = tree.tree_flatten((args, {}))
         if any(type(x) is Ref for x in leaves) or _is_apart(used) and state.trace.is_eval:
@@ -343,11 +347,11 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         if isinstance(used, AbstractMesh) and meshes.in_force().empty:
             used = _mesh_of(leaves, used)
         flat = FlatFunction(f, in_tree)
-        specs = [_own_spec(x, names) for x in leaves] if in_specs is Infer else _by_leaf("in_specs", in_specs, args)
+        specs = [own_spec(x, names) for x in leaves] if in_specs is Infer else by_leaf("in_specs", in_specs, args)
         paths = tree_paths.tree_leaves_with_path(args)
         for (path, x), spec in zip(paths, specs, strict=True):
-            _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used)
-            _check_spread(get_aval(x), spec, used, names)
+            check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used)
+            check_spread(get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
         checked = bool(check_vma and check_rep)
         inside = used.abstract_mesh
@@ -360,7 +364,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         else:
             across = NONE_ACROSS
             explicit = [entries_over(get_aval(x), set(used.explicit_axes) - set(names)) for x in leaves]
-            leaves = [_given(x, s, used) for x, s in zip(leaves, specs, strict=True)]
+            leaves = [_given(x, s, used, checked) for x, s in zip(leaves, specs, strict=True)]
         inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
             inside.axis_names, inside.axis_types, strict=True)))
         with use_abstract_mesh(inside):
@@ -369,14 +373,15 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
                           for x, s in zip(leaves, specs, strict=True)]
                 blocks = [(seen_along(x, inside, (*(None,) * len(varies), *entries)), varies)
                           for (x, varies), entries in zip(blocks, explicit, strict=True)]
-            results = over_devices(flat, blocks, sizes, checked, across)
+            marked = Marked(flat, specs)
+            results = over_devices(marked if checked and spread is None else flat, blocks, sizes, checked, across)
             explicit = [entries_over(get_aval(x), set(inside.explicit_axes))[len(varies):] for x, varies in results]
-            results = [(unseen(x), varies) for x, varies in results]
+            results = [(untold(x), varies) for x, varies in results]
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
-        wanted = _by_leaf("out_specs", out_specs, whole)
+        wanted = by_leaf("out_specs", out_specs, whole)
         outs = []
-        for (x, varies), spec, entries in zip(results, wanted, explicit, strict=True):
-            _check_result(flat.__name__, x, varies, spec, used, checked)
+        for (x, varies), spec, entries, sums in zip(results, wanted, explicit, marked.of_results(results), strict=True):
+            check_result(flat.__name__, x, varies, spec, used, checked, sums)
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
                 continue
@@ -387,8 +392,44 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
     return mapped
 
 
-def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """An argument as an array that may be moved, whose type tells nothing of a sharding.
+class Marked:
+    """A flat function whose arguments are known to be still to be summed along mesh axes, or to have been.
+
+    Results are seen as varying outside; `sums` is what was known of them.
+    """
+
+    __slots__ = ("fun", "specs", "sums")
+
+    def __init__(self, fun: FlatFunction, specs: Sequence[PartitionSpec | None]):
+        self.fun = fun
+        self.specs = specs
+        self.sums: list[Sums | None] | None = None
+
+    def __call__(self, *args: Any) -> list[Any]:
+        given = []
+        for x, spec in zip(args, self.specs, strict=True):
+            for axes, mark in () if spec is None else ((spec.unreduced, Mark.UNREDUCED), (spec.reduced, Mark.REDUCED)):
+                x = recast(x, _in_order(axes), Mark.VARYING, mark)
+            given.append(x)
+        outs = self.fun(*given)
+        self.sums = [getattr(get_aval(x), "sums", None) for x in outs]
+        found = []
+        for x, sums in zip(outs, self.sums, strict=True):
+            for axes, mark in zip(sums or (), (Mark.UNREDUCED, Mark.REDUCED), strict=False):
+                x = recast(x, _in_order(axes), mark, Mark.VARYING)
+            found.append(x)
+        return found
+
+    def of_results(self, results: Sequence[Any]) -> Sequence[Sums | None]:
+        return [None] * len(results) if self.sums is None else self.sums
+
+
+def _in_order(axes: Iterable[AxisName]) -> tuple[AxisName, ...]:
+    return tuple(sorted(axes, key=str))
+
+
+def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checked: bool) -> Any:
+    """An argument, or its summands, as an array that may be moved, whose type tells nothing of a sharding.
 
     A traced one says how it is spread, and so does its derivative.
     """
@@ -399,10 +440,12 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any
                 f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and shard_map with "
                 f"device ids {[d.id for d in mesh.devices.flat]}")
         x = _anywhere(x if isinstance(x, Array) else device_put(x))
+        if axes_apart(x.aval.given_sharding):
+            return device_values_p.bind(x, equal=checked)
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
     if getattr(get_aval(x), "given_sharding", None) is None:
         return x if mesh.explicit_axes else _spread(x, spec, mesh)
-    return unseen(x)
+    return device_values_p.bind(x, equal=checked) if axes_apart(get_aval(x).given_sharding) else untold(x)
 
 
 def _mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -421,56 +464,6 @@ def _mesh(mesh: Any) -> Mesh | AbstractMesh:
     if mapped and around.empty and not set(mapped) <= set(used.axis_names):
         raise ValueError(f"The context mesh, with axes {mapped}, should match the mesh passed to shard_map {used!r}")
     return used
-
-
-def _own_spec(x: Any, names: Sequence[AxisName]) -> PartitionSpec:
-    """How an argument is spread already along these axes."""
-    told = get_aval(x).given_sharding
-    if told is None:
-        return PartitionSpec()
-    return PartitionSpec(*(tuple(n for n in axes_of(e) if n in names) or None for e in told.spec))
-
-
-def _by_leaf(what: str, specs: Any, values: Any) -> list[PartitionSpec]:
-    """The specifications by leaf of `values`. ValueError where they are no prefix of it, TypeError for other things."""
-    if isinstance(specs, PartitionSpec):
-        return [specs] * len(tree.tree_leaves(values))
-    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
-    try:
-        found = tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
-    except ValueError:
-        raise ValueError(tree_paths.not_a_prefix(f"shard_map {what}", specs, values, is_leaf)) from None
-    for spec in found:
-        if spec is not None and not isinstance(spec, PartitionSpec):
-            raise TypeError(f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
-                            f"but found {spec!r} of type {type(spec)}")
-    return found
-
-
-def _check_axes(what: str, specs: Any, names: Sequence[AxisName]) -> None:
-    """Raises ValueError for specifications that name axes over which nothing is mapped."""
-    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
-    wrong = [f"  {what}{tree_paths.keystr(path)} refers to {name!r}\n\n"
-             for path, spec in tree_paths.tree_leaves_with_path(specs, is_leaf=is_leaf)
-             if isinstance(spec, PartitionSpec) for entry in spec for name in axes_of(entry) if name not in names]
-    if wrong:
-        raise ValueError(f"shard_map {what} argument must refer to an axis marked as manual ({frozenset(names)}), but:"
-                         f"\n\n{''.join(wrong)}Check the {what} values passed to shard_map.")
-
-
-def _check_sums(what: str, specs: Any, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
-    """Raises an error for specifications with sums along axes whose use types do not tell."""
-    for spec in tree.tree_leaves(specs, is_leaf=lambda s: isinstance(s, PartitionSpec)):
-        if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
-            continue
-        kind = "unreduced" if spec.unreduced else "reduced"
-        if len(names) < len(mesh.axis_names):
-            raise NotImplementedError(
-                f"unreduced/reduced can only be passed to {what} when shard_map is in full manual mode. Got mesh axis "
-                f"names {mesh.axis_names}, manual_axes: {frozenset(names)}, specs: {spec}.")
-        if not mesh.are_all_axes_explicit and not mesh.are_all_axes_manual:
-            raise ValueError(f"{kind} in {what} {spec} can only be used when the mesh passed to shard_map contains "
-                             f"axis names all of type `Explicit`. Got mesh {mesh!r}")
 
 
 def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
@@ -494,85 +487,6 @@ def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
     return found
 
 
-def _shape(mesh: Mesh | AbstractMesh) -> str:
-    return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
-            f"{tuple(mesh.axis_names)}.")
-
-
-def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> None:
-    """Raises ValueError for a specification that does not fit its argument."""
-    if spec is None:
-        return
-    shape = getattr(aval, "shape", ())
-    if len(spec) > len(shape):
-        raise ValueError(
-            f"shard_map applied to the function {fun!r} was given an in_specs entry which is too long to be compatible "
-            f"with the corresponding input value from the function:\n\nin_specs is {spec} which has length "
-            f"{len(spec)}, but the passed {path} has shape {aval.str_short()}, which has rank {len(shape)} (and "
-            f"{len(shape)} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes "
-            f"in the corresponding input value.\n\nEither revise the spec to be shorter, or modify {fun!r} so that "
-            "its inputs have sufficient rank." + ("" if shape else "\n\nFor scalar values (rank 0), consider using "
-            "an in_specs entry of `P()`, where `P = jax.sharding.PartitionSpec`."))
-    NamedSharding(mesh, spec)  # which refuses axes that are named twice
-    for i, entry in enumerate(spec):
-        parts = math.prod(mesh.shape[n] for n in axes_of(entry))
-        if shape[i] % parts:
-            raise ValueError(
-                f"shard_map applied to the function {fun!r} was given argument arrays with axis sizes that are not "
-                f"evenly divisible by the corresponding mesh axis sizes:\n\n{_shape(mesh)}\n\nthe passed {path} of "
-                f"shape {aval.str_short()} corresponds to in_specs of value {spec}, which maps array axis {i} (of size "
-                f"{shape[i]}) to mesh axis {entry!r} (of size {parts}), but {parts} does not evenly divide {shape[i]}")
-
-
-def _check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
-    """Raises ValueError where an argument is not spread over explicit axes as its specification says."""
-    explicit = [n for n in mesh.explicit_axes if n in names]
-    if not explicit or spec is None:
-        return
-    told = getattr(aval, "given_sharding", None)
-    ndim = len(getattr(aval, "shape", ()))
-
-    def over_explicit(given: PartitionSpec) -> PartitionSpec:
-        entries = [tuple(n for n in axes_of(e) if n in explicit) or None for e in given]
-        return PartitionSpec(*entries, *(None,) * (ndim - len(entries)))
-
-    wanted = over_explicit(spec)
-    has = PartitionSpec(*(None,) * ndim) if told is None else over_explicit(told.spec)
-    if wanted != has:
-        raise ValueError(
-            f"in_specs passed to shard_map: {wanted} does not match the specs of the input: {has} for arg: "
-            f"{aval.str_short()}. `in_specs` is an optional argument so you can omit specifying it and shard_map will "
-            "infer the in_specs from the arguments. If you want to reshard your inputs, you can use `jax.reshard` on "
-            "the arguments and then pass those args to shard_map.")
-
-
-def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
-                  mesh: Mesh | AbstractMesh, checked: bool) -> None:
-    """Raises ValueError for a specification that does not fit its result."""
-    spec = PartitionSpec() if spec is None else spec
-    NamedSharding(mesh, spec)
-    aval = get_aval(x)
-    shape = aval.shape[len(varies):]
-    if len(spec) > len(shape):
-        raise ValueError(
-            f"shard_map applied to the function {fun!r} was given an out_specs entry which is too long to be "
-            f"compatible with the corresponding output value from the function:\n\nout_specs is {spec} which has "
-            f"length {len(spec)}, but {fun}(*args) has shape {aval.update(shape=shape).str_short()}, which has rank "
-            f"{len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries in out_specs must be of length no greater than "
-            "the number of axes in the corresponding output value.")
-    named = {n for e in spec for n in axes_of(e)} | spec.unreduced
-    left = [n for n in varies if n not in named]
-    if checked and left:
-        raise ValueError(
-            f"shard_map applied to the function {fun!r} was given out_specs which require replication which can't be "
-            f"statically inferred given the mesh:\n\n{_shape(mesh)}\n\nout_specs is {spec} which implies that the "
-            f"corresponding output value is only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and "
-            f"not {{{','.join(map(str, left))}}}, but it was inferred to be possibly varying over "
-            f"{{{','.join(map(str, varies))}}}\n\nCheck if these output values are meant to be replicated over those "
-            "mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the "
-            "check by passing the check_vma=False argument to `jax.shard_map`.")
-
-
 def _is_apart(mesh: Mesh | AbstractMesh) -> bool:
     """Whether it is over devices that operations do not run on by default."""
     return isinstance(mesh, Mesh) and host_devices.cohort is None and home(tuple(mesh.devices.flat)) is not None
@@ -584,7 +498,10 @@ def _is_over_devices(mesh: Mesh) -> bool:
 
 
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """A result that tells how it is spread."""
+    """A result that tells how it is spread; given by what devices have, where it is still to be summed, or was."""
+    if spec is not None and (spec.unreduced or spec.reduced):
+        return of_device_values_p.bind(x, sharding=NamedSharding(
+            mesh.abstract_mesh if isinstance(x, Tracer) else mesh, spec))
     if isinstance(mesh, AbstractMesh) and spec is not None and mesh.explicit_axes and isinstance(x, Tracer):
         return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec))
     if spec is None or not isinstance(mesh, Mesh):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..core.arrays.mesh import AbstractMesh, AxisType
+from ..core.arrays.mesh import AbstractMesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
-from ..core.tracing.trace import get_aval
 from ..core.types.typing import AxisName
 from ..lax.collectives.placing import reshard_p
 
@@ -25,15 +24,6 @@ def seen_along(x: Any, mesh: AbstractMesh, entries: Sequence[Any]) -> Any:
     return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, PartitionSpec(*entries))) if any(entries) else x
 
 
-def unseen(x: Any) -> Any:
-    """A value whose type tells nothing of a sharding."""
-    told = getattr(get_aval(x), "given_sharding", None)
-    if told is None:
-        return x
-    automatic = told.mesh.update(axis_types=(AxisType.Auto,) * len(told.mesh.axis_names))
-    return reshard_p.bind(x, dst_sharding=NamedSharding(automatic, PartitionSpec()))
-
-
 def with_entries(spec: PartitionSpec | None, entries: Sequence[tuple[AxisName, ...]]) -> PartitionSpec:
     """A specification with further axes at its dimensions."""
     given = PartitionSpec() if spec is None else spec
@@ -43,4 +33,4 @@ def with_entries(spec: PartitionSpec | None, entries: Sequence[tuple[AxisName, .
     return given.update(partitions=tuple((*axes_of(p), *e) for p, e in zip(parts, entries, strict=True)))
 
 
-__all__ = ["entries_over", "seen_along", "unseen", "with_entries"]
+__all__ = ["entries_over", "seen_along", "with_entries"]

@@ -27,6 +27,7 @@ from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
 from ..core.types.typing import Dim, PyTree
+from .marks import Mark, mark_in, marked, marks_of_results, unmarked
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_any_p
 
@@ -70,13 +71,14 @@ axis_batchers: Table = {}
 class BatchTracer(Tracer):
     """A value that has the mapped axis at position `batch_dim` of `val`."""
 
-    __slots__ = ("_aval", "batch_dim", "val")
+    __slots__ = ("_aval", "batch_dim", "mark", "val")
     _trace: BatchTrace
 
-    def __init__(self, trace: BatchTrace, val: Any, batch_dim: int):
+    def __init__(self, trace: BatchTrace, val: Any, batch_dim: int, mark: Mark = Mark.VARYING):
         self._trace = trace
         self.val = val
         self.batch_dim = batch_dim
+        self.mark = mark
         self._aval: Any = None
 
     @property
@@ -87,8 +89,7 @@ class BatchTracer(Tracer):
             aval = self._aval = whole.dec_rank(self._trace.axis_data.size, self.batch_dim) if whole.is_high else (
                 mapped_aval(self.batch_dim, whole))
             if self._trace.axis_data.varying and type(aval) is ShapedArray:
-                aval = self._aval = aval.update(sharding=aval.given_sharding,
-                                                vma=aval.vma | {self._trace.axis_data.name})
+                aval = self._aval = marked(aval, self._trace.axis_data.name, self.mark)
         return aval
 
     def origin(self) -> str:
@@ -105,7 +106,7 @@ def mapped_aval(axis: int | None, aval: Any) -> Any:
         return aval
     if type(aval) is ShapedArray:
         shape = aval.shape[:axis] + aval.shape[axis + 1:]
-        if aval.given_sharding is None and not aval.vma and aval.memory_space is None:
+        if aval.given_sharding is None and not aval.vma and aval.sums is None and aval.memory_space is None:
             return shaped(shape, aval.dtype, aval.weak_type)
         return unstacked(aval, axis)
     if isinstance(aval, AbstractRef):
@@ -177,9 +178,16 @@ class BatchTrace(Trace):
                 raise NotImplementedError(f"Batching rule for '{primitive}' not implemented")
         finally:
             state.trace = previous
+        marks = self._marks(primitive, args, params) if self.axis_data.varying else Mark.VARYING
         if primitive.multiple_results:
-            return [x if d is None else BatchTracer(self, x, d) for x, d in zip(out, out_dims, strict=True)]
-        return out if out_dims is None else BatchTracer(self, out, out_dims)
+            each = marks if isinstance(marks, list) else [marks] * len(out)
+            return [x if d is None else BatchTracer(self, x, d, m) for x, d, m in zip(out, out_dims, each, strict=True)]
+        return out if out_dims is None else BatchTracer(self, out, out_dims, marks)
+
+    def _marks(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        """What is known of all results along the axis; a list for those of programs."""
+        mine = [x.mark if type(x) is BatchTracer and x._trace.tag is self.tag else None for x in args]
+        return marks_of_results(primitive, self.axis_data.name, mine, args, params)
 
     def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Whether a collective, or a program with collectives inside, works over the mapped axis.
@@ -208,7 +216,7 @@ class BatchTrace(Trace):
             outs = self.parent.process_custom_jvp_call(
                 primitive, self._batched(fun, dims, mapped), self._batched_jvp(jvp, dims, mapped), vals,
                 symbolic_zeros=symbolic_zeros)
-        return [BatchTracer(self, x, 0) if m else x for x, m in zip(outs, mapped, strict=True)]
+        return self._results(outs, mapped, args)
 
     def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
                                 args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
@@ -220,7 +228,13 @@ class BatchTrace(Trace):
             outs = self.parent.process_custom_vjp_call(
                 primitive, self._batched(fun, dims, mapped), self._batched_fwd(fwd, dims, mapped), bwd, vals,
                 out_trees=out_trees, symbolic_zeros=symbolic_zeros)
-        return [BatchTracer(self, x, 0) if m else x for x, m in zip(outs, mapped, strict=True)]
+        return self._results(outs, mapped, args)
+
+    def _results(self, outs: Sequence[Any], mapped: Sequence[bool], args: tuple) -> list[Any]:
+        """The results of a custom rule; of operands that are all known to be alike along the axis they are, too."""
+        marks = {x.mark for x in args if type(x) is BatchTracer and x._trace.tag is self.tag}
+        mark = marks.pop() if len(marks) == 1 else Mark.VARYING
+        return [BatchTracer(self, x, 0, mark) if m else x for x, m in zip(outs, mapped, strict=True)]
 
     def _unzip(self, args: tuple) -> tuple[tuple, list[int | None]]:
         pairs = [self.to_pair(x) for x in args]
@@ -319,10 +333,11 @@ def _match_cotangent(ct: Any, dim: int | None, wanted: int | None, size: Any) ->
 
 
 def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
-               axis_data: AxisData, tag: object = None) -> tuple[list[Any], list[int | None]]:
+               axis_data: AxisData, tag: object = None,
+               marks: Sequence[Mark] | None = None) -> tuple[list[Any], list[int | None]]:
     """Runs a flat function on batched values: its results and where the mapped axis is in them.
 
-    With a `tag`, values of the traces that have it are mapped, too.
+    With a `tag`, values of the traces that have it are mapped, too. `marks`: what is known of values along the axis.
     """
     trace = BatchTrace(state.trace, axis_data, tag)
     scope = nullcontext() if axis_data.name is None else extend_axis_env(
@@ -331,8 +346,8 @@ def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Seq
         with scope, set_current_trace(trace):
             pairs = list(map(trace.to_pair, fun(*(
                 x if d is None else
-                SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d)
-                for x, d in zip(vals, dims, strict=True)
+                SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d, m)
+                for x, d, m in zip(vals, dims, marks or (Mark.VARYING,) * len(dims), strict=True)
             ))))
     finally:
         trace.invalidate()
@@ -391,10 +406,11 @@ _ANYWHERE = "anywhere"
 def _batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_axes: tuple,
                  wanted: tuple) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
     made: list[tuple[int | None, ...]] = []
+    marks = [mark_in(axis_data.name, getattr(a, "sums", None)) for a in closed.in_avals] if axis_data.varying else None
 
     def batched(*vals: Any) -> list[Any]:
         outs, dims = batch_flat(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), vals, in_axes, axis_data)
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), vals, in_axes, axis_data, None, marks)
         out_dims: list[Any] = [d if w is _ANYWHERE else (None if d is None else 0) if w is _FRONT else w
                     for d, w in zip(dims, wanted, strict=True)]
         made.append(tuple(out_dims))
@@ -404,7 +420,8 @@ def _batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_axes: tuple,
             for x, d, w in zip(outs, dims, out_dims, strict=True)
         ]
 
-    avals = [unmapped_aval(axis_data.size, d, a, axis_data.explicit_mesh_axis)
+    avals = [unmapped_aval(axis_data.size, d, unmarked(a, axis_data.name) if axis_data.varying else a,
+                           axis_data.explicit_mesh_axis)
              for a, d in zip(closed.in_avals, in_axes, strict=True)]
     new = trace_to_jaxpr(batched, avals, closed.debug_info)
     return new, made[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays.constants import constant
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
@@ -309,7 +310,11 @@ def _index(x: Any) -> int:
 def _one(value: Any) -> Any:
     """The number one of a scalar's type, an array of its own: it may be the gradient."""
     aval = get_aval(value)
-    return constant(np.ones((), aval.dtype), shaped((), aval.dtype, aval.weak_type))
+    one = constant(np.ones((), aval.dtype), shaped((), aval.dtype, aval.weak_type))
+    told = aval.cotangent_sharding
+    if told is None or not (told.spec.unreduced or told.spec.reduced):
+        return one
+    return hooks.reshard_p.bind(one, dst_sharding=told)
 
 
 def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:

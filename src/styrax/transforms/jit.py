@@ -38,7 +38,7 @@ from . import compile_log, high_types, module_signature, refs, stages
 from .aliasing import check_arguments, check_returned
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
-from .jit_shardings import Placement, Placing, device_of, settled
+from .jit_shardings import Placement, Placing, device_of, settled, summed_as_said
 from .meeting import Meeting
 from .memo import per_jaxpr
 from .naming import check_callable, function_name
@@ -390,6 +390,8 @@ def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
            said: tuple[Sequence[Any], Sequence[Any]], options: Options = ()) -> Code:
     """The code of a program with what is said of its arguments' and results' shardings, and to the compiler."""
     default, device = backends.get(), device_of(*said)
+    if avals.explicit:
+        closed = summed_as_said(closed, tuple(said[1]))
     if device is None and backends.apart:
         return meeting(closed, name, donated, (tuple(said[0]), tuple(said[1])), options)
     if backends.several and (default if device is None else device.client).shared_memory:

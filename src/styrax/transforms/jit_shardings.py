@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core import hooks
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
@@ -17,11 +18,13 @@ from ..core.arrays.explicit import on_devices, sharding_of_type
 from ..core.arrays.layouts import AutoLayout, Format, Layout
 from ..core.arrays.moving import moved
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
-from ..core.programs.jaxpr import DebugInfo
+from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, eval_jaxpr
+from ..core.tracing.staging import trace_to_jaxpr
 from ..core.trees import tree
 from ..core.types import avals
 from .flattening import FlatFunction
 from .jit_rules import UNSPECIFIED, UnspecifiedValue
+from .memo import per_jaxpr
 from .naming import leaf_path
 
 
@@ -197,6 +200,28 @@ def settled(in_shardings: Sequence[Any], out_shardings: Sequence[Any],
         return None
     default = NamedSharding(first.mesh, PartitionSpec()) if isinstance(first, NamedSharding) else first
     return tuple(s if isinstance(s, Sharding) else default for s in told)
+
+
+@per_jaxpr
+def summed_as_said(closed: ClosedJaxpr, out_shardings: tuple[Any, ...]) -> ClosedJaxpr:
+    """The program with results that are left to be summed along the mesh axes that the shardings name; itself where
+    they are."""
+    told = [sharding_of_type(s, a.shape) if isinstance(s, NamedSharding) else None
+            for s, a in zip(out_shardings, closed.out_avals, strict=True)]
+    wanted = [t if t is not None and _summed(t) != _summed(a.given_sharding) else None
+              for t, a in zip(told, closed.out_avals, strict=True)]
+    if not any(wanted):
+        return closed
+
+    def resummed(*args: Any) -> list[Any]:
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return [x if t is None else hooks.reshard_p.bind(x, dst_sharding=t) for x, t in zip(outs, wanted, strict=True)]
+
+    return trace_to_jaxpr(resummed, closed.in_avals, closed.debug_info)
+
+
+def _summed(told: NamedSharding | None) -> frozenset[Any]:
+    return frozenset() if told is None else told.spec.unreduced
 
 
 def _told_by(aval: Any) -> NamedSharding | None:

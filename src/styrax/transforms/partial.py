@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arrays import mesh
 from ..core.programs import metadata
 from ..core.programs.check import maybe_check
 from ..core.programs.dead_code import has_effects
@@ -22,6 +23,7 @@ from ..core.programs.rules import partial_eval_jaxpr_customs, partial_evals
 from ..core.tracing import source
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, state
+from ..core.types import avals
 from ..core.types.avals import AbstractRef, AbstractValue
 from ..core.types.effects import AccumEffect, WriteEffect, remat_allowed_effects
 from .memo import per_jaxpr
@@ -143,7 +145,8 @@ _evaluated: dict[Any, Any] = {}
 def _known_abstract_eval(primitive: Primitive, atoms: Sequence[Any], params: dict[str, Any]) -> Any:
     """A primitive's abstract evaluation, remembered: eager gradients record the same equations again and again."""
     try:
-        key = (primitive, *[a.aval for a in atoms], *params.items())
+        # (types that tell that an array is replicated are equal over all meshes)
+        key = (primitive, *[a.aval for a in atoms], *params.items(), mesh.state.abstract if avals.explicit else None)
         found = _evaluated.get(key)
     except TypeError:
         return primitive.abstract_eval(*[a.aval for a in atoms], **params)

@@ -225,6 +225,13 @@ def _wrong_tree(name: str, expected: Any, found: Any) -> str:
             f"structure of the differentiated function {name}.\n\nBut the tree structures differ:\n" + "\n".join(lines))
 
 
+def _sums(aval: Any) -> tuple[Any, ...]:
+    """The mesh axes along which arrays of a type are still to be summed, or were."""
+    told = getattr(aval, "given_sharding", None)
+    return () if told is None or not (told.spec.unreduced or told.spec.reduced) else (
+        told.spec.unreduced, told.spec.reduced)
+
+
 def _check_cotangent(ct: Any, aval: Any) -> None:
     """Raises ValueError for a cotangent of another type than the result."""
     expected = aval.to_cotangent_aval()
@@ -234,7 +241,8 @@ def _check_cotangent(ct: Any, aval: Any) -> None:
     if expected.is_high or found.is_high:
         agrees = expected == found
     else:
-        agrees = expected.shape == found.shape and expected.dtype == found.dtype
+        agrees = expected.shape == found.shape and expected.dtype == found.dtype and (
+            not expected.shape or _sums(expected) == _sums(found))
     if not agrees:
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "

@@ -22,7 +22,7 @@ from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
 from .devices import together
-from .explicit import on_devices, sharding_of_type
+from .explicit import is_unsummed, on_devices, sharding_of_type
 from .tokens import Token
 
 if TYPE_CHECKING:
@@ -180,6 +180,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         """The same array, committed to a sharding (None: the device where it lives)."""
         aval = self.aval
         told = None if sharding is None else sharding_of_type(sharding, aval.shape)
+        if is_unsummed(told) or is_unsummed(aval.given_sharding):
+            return hooks.resummed(self, sharding)
         if told is not aval.given_sharding:
             aval = aval.update(sharding=told)
         buffer = self._live()
@@ -196,7 +198,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     def _gathered(self) -> Array:
         """The array as one that nobody has spread, if its devices have different parts: rows may cross these."""
-        if self.is_fully_replicated or not self.is_fully_addressable:
+        if self.is_fully_replicated or not self.is_fully_addressable or is_unsummed(self.aval.given_sharding):
             return self
         aval = self.aval if self.aval.given_sharding is None else self.aval.update(sharding=None)
         return type(self)(aval, self._live())
@@ -279,8 +281,11 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     # -- exchange --------------------------------------------------------------------------------
     @property
     def _value(self) -> np.ndarray:
-        """The elements as a read-only NumPy array over this array's own memory."""
+        """The elements as a read-only NumPy array over this array's own memory. NotImplementedError for an array that
+        is still to be summed along mesh axes."""
         if self._numpy is None:
+            if is_unsummed(self.aval.given_sharding):
+                self.sharding.devices_indices_map(self.aval.shape)
             buffer = self._live()
             buffer.wait()
             self._numpy = buffer.numpy(self.aval.dtype, self.aval.shape)
@@ -319,6 +324,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def __deepcopy__(self, memo: Any) -> Array:
         from . import backends
 
+        if is_unsummed(self.aval.given_sharding):
+            return self.copy()
         aval = self.aval if self.aval.given_sharding is None else self.aval.update(sharding=None)
         out = backends.get().put(np.array(self._value), aval, None)
         return out.placed(self._sharding) if hasattr(self, "_sharding") else out
@@ -386,6 +393,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         prefix = "Array("
         dtype = self.aval.dtype
         name = dtype.name + (", weak_type=True" if self.aval.weak_type else "")
+        if is_unsummed(self.aval.given_sharding):
+            return f"{prefix}shape={self.aval.shape}, dtype={name}, sharding={self.sharding})"
         if not self._is_at_hand():
             return f"{prefix}shape={self.aval.shape}, dtype={name})"
         if 0 in self.aval.shape:
@@ -403,7 +412,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     def _is_at_hand(self) -> bool:
         """Whether this process has all of it."""
-        return self.is_fully_addressable or self.is_fully_replicated
+        return not is_unsummed(self.aval.given_sharding) and (self.is_fully_addressable or self.is_fully_replicated)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:

@@ -60,6 +60,11 @@ def is_replicated(sharding: NamedSharding | None) -> bool:
     return sharding is None or not any(sharding.spec) and not sharding.spec.unreduced and not sharding.spec.reduced
 
 
+def is_unsummed(sharding: NamedSharding | None) -> bool:
+    """Whether a type says that sums along mesh axes are still to be made."""
+    return sharding is not None and bool(sharding.spec.unreduced)
+
+
 def by_default(ndim: int) -> NamedSharding:
     """The sharding of arrays of a rank about which nothing is said: replicated over the mesh in force."""
     mesh = state.abstract
@@ -72,11 +77,16 @@ def sharding_text(sharding: NamedSharding, shape: tuple[Any, ...]) -> list[str]:
             for d, e in zip(shape, sharding.spec, strict=True)]
 
 
+def axes_text(axes: Iterable[Any]) -> str:
+    """Axes as text, in brackets where there are several."""
+    names = sorted(map(str, axes))
+    return names[0] if len(names) == 1 else f"({','.join(names)})"
+
+
 def sums_text(sharding: NamedSharding) -> str:
     """Axes of sums as text, `{U:X}` for one along which they are still to be made."""
     spec = sharding.spec
-    told = [f"{letter}:{','.join(sorted(map(str, axes)))}" for letter, axes in (("U", spec.unreduced),
-                                                                           ("R", spec.reduced)) if axes]
+    told = [f"{letter}:{axes_text(axes)}" for letter, axes in (("U", spec.unreduced), ("R", spec.reduced)) if axes]
     return f"{{{', '.join(told)}}}" if told else ""
 
 
@@ -166,6 +176,6 @@ def check_explicit(sharding: NamedSharding, where: str = "") -> None:
                              f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {types[name]}.")
 
 
-__all__ = ["Committed", "along", "by_default", "check_divides", "check_explicit", "is_replicated", "on_devices",
-           "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text", "tells_sharding",
-           "with_mapped_axis"]
+__all__ = ["Committed", "along", "axes_text", "by_default", "check_divides", "check_explicit", "is_replicated",
+           "is_unsummed", "on_devices", "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text",
+           "tells_sharding", "with_mapped_axis"]

@@ -268,7 +268,8 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return all(self.mesh.shape[name] == 1 for entry in self.spec for name in axes_of(entry))
+        return not self.spec.unreduced and all(
+            self.mesh.shape[name] == 1 for entry in self.spec for name in axes_of(entry))
 
     def _parts(self, shape: tuple[int, ...]) -> list[int]:
         if len(self.spec) > len(shape):
@@ -297,8 +298,14 @@ class NamedSharding(Sharding):
         return tuple(out)
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
-        """For each device, which part of the array it holds."""
-        shape = tuple(global_shape)
+        """For each device, which part of the array it holds. NotImplementedError for summands, which are no parts."""
+        if self.spec.unreduced:
+            raise NotImplementedError("devices_indices_map of arrays that are still to be summed along mesh axes, of "
+                                      f"which devices hold no parts: {self}")
+        return self._indices(tuple(global_shape))
+
+    def _indices(self, shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
+        """For each device, which part it holds of an array, or of a summand."""
         local = self.shard_shape(shape)
         entries = [axes_of(e) for e in self.spec] + [()] * (len(shape) - len(self.spec))
         devices = self._devices()
@@ -331,7 +338,7 @@ class NamedSharding(Sharding):
             return False
         pad = (1,) * ndim
         shape = tuple(math.lcm(a, b) for a, b in zip(self._parts(pad), other._parts(pad), strict=True))
-        return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+        return self.spec.unreduced == other.spec.unreduced and self._indices(shape) == other._indices(shape)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
         return named_sharding_to_xla_hlo_sharding(self, num_dimensions)

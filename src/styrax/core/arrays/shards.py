@@ -14,6 +14,8 @@ import numpy as np
 from ..types.dtypes import ExtendedDType
 from .array import Array
 from .devices import Device, ManyDevices, Shard, Sharding, together
+from .shardings import NamedSharding
+from .summands import by_summands, sharding_of_summands, summands, summed_axes, unsummed
 
 
 def shards(array: Array) -> list[Shard]:
@@ -26,6 +28,10 @@ def all_shards(array: Array) -> list[Shard]:
     sharding, shape = array.sharding, array.shape
     seen: dict[Any, int] = {}
     out = []
+    if summed_axes(sharding):
+        parts = {device: None if device.client is None else partial(_summand, array, index, device)
+                 for device, index in sharding._indices(shape).items()}
+        return [Shard(device, sharding, shape, data) for device, data in parts.items()]
     for device, index in sharding.devices_indices_map(shape).items():
         place = bounds(index, shape)
         replica = seen.get(place, 0)
@@ -67,10 +73,30 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
     return out
 
 
+def _summand(array: Array, index: tuple[slice, ...], device: Device) -> Array:
+    """What a device has of an array that is still to be summed along mesh axes."""
+    if not by_summands(array):
+        return part(array, index, device)
+    rows = summands(array)
+    rows._sharding = sharding_of_summands(array.sharding, array.ndim)
+    found = part(rows, rows.sharding.devices_indices_map(rows.shape)[device], device)
+    return type(array)(found.aval.update(shape=array.sharding.shard_shape(array.shape)), found._live(), True)
+
+
+def _whole_of_summands(shape: tuple[int, ...], sharding: NamedSharding, parts: Mapping[Device, Array]) -> Array:
+    ones = (1,) * len(summed_axes(sharding))
+    of_all = sharding_of_summands(sharding, len(shape))
+    rows = whole((*(of_all.mesh.shape[n] for n in summed_axes(sharding)), *shape), of_all, {
+        d: type(x)(x.aval.update(shape=(*ones, *x.shape)), x._live(), True) for d, x in parts.items()})
+    return unsummed(rows, sharding)
+
+
 def whole(shape: tuple[int, ...], sharding: Sharding, parts: Mapping[Device, Array]) -> Array:
     """The array of a shape whose parts devices hold."""
     if (many := together(sharding._device_assignment)) is not None:
         return many.of_parts(shape, sharding, parts)
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        return _whole_of_summands(shape, sharding, parts)
     indices = sharding.addressable_devices_indices_map(shape)
     first = parts[next(iter(indices))]
     if first.shape == shape:

@@ -267,6 +267,8 @@ def _explicit(grid: Any) -> Any:
 def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     told = getattr(aval, "given_sharding", None)
     if told is not None:
+        if told.spec.unreduced or told.spec.reduced:  # which explicit axes alone can tell
+            grid = Mesh(grid.devices, grid.axis_names, told.mesh.axis_types)
         return NamedSharding(grid, told.spec)
     if grid.explicit_axes:
         entries = entries or (None,) * len(getattr(aval, "shape", ()))

@@ -13,6 +13,7 @@ from ..types import avals
 from ..types.avals import ShapedArray
 from ..types.effects import Effects, no_effects
 from . import spreading
+from .sums import NO_AXES, NO_SUMS, NOTHING_KNOWN, Known, sums_of_results
 from .traits import PLAIN, Traits
 
 
@@ -90,7 +91,7 @@ class Primitive:
             out = rule(*given, **params)
             if avals.explicit:
                 out = spreading.spread(self, given, out, params)
-            return (_varying(given, out) if avals.manual else out), no_effects
+            return (_varying(self, given, out) if avals.manual else out), no_effects
 
         self.uniform = True
         self.def_effectful_abstract_eval(abstract_eval)
@@ -120,14 +121,23 @@ class Primitive:
         raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
 
 
-def _varying(operands: Sequence[Any], out: Any) -> Any:
-    """The types of results, which vary along the mesh axes along which operands do."""
+def _varying(primitive: Primitive, operands: Sequence[Any], out: Any) -> Any:
+    """The types of results, which vary along the mesh axes along which operands do, or are summed along as they are."""
     axes: frozenset[Any] = frozenset().union(*[getattr(x, "vma", ()) for x in operands])
-    if not axes:
+    known = [_known(x) for x in operands]
+    found = sums_of_results(primitive, operands, known) if any(k is not NOTHING_KNOWN for k in known) else NO_SUMS
+    if not axes and found is NO_SUMS:
         return out
-    told = [x.update(sharding=x.given_sharding, vma=axes) if isinstance(x, ShapedArray) else x
+    sums = found if any(found) else None
+    told = [x.update(sharding=x.given_sharding, vma=axes, sums=sums) if isinstance(x, ShapedArray) else x
             for x in (out if isinstance(out, (list, tuple)) else (out,))]
     return told if isinstance(out, (list, tuple)) else told[0]
+
+
+def _known(aval: Any) -> Known:
+    """What the type of an operand inside a `shard_map` says along its axes."""
+    sums = getattr(aval, "sums", None)
+    return NOTHING_KNOWN if sums is None else Known(sums.unreduced, sums.reduced, NO_AXES)
 
 
 def multiple_results(name: str) -> Primitive:

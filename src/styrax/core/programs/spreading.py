@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..arrays.explicit import is_replicated, resolved
 from ..arrays.mesh import AbstractMesh, state
 from ..arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..tracing.errors import ShardingTypeError
 from ..types.avals import ShapedArray
-from .rules import transposes
+from ..types.manual_axes import Sums
+from .sums import NOTHING_KNOWN, Known, sums_of_results
 
 Entries = tuple[Any, ...]  # of a `PartitionSpec`, one for each dimension
 
@@ -111,12 +110,18 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
         found = ()
     else:
         raise at.refuse("it has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its operands")
-    sums = _sums(primitive, operands)
-    contracts = traits.bilinear and not traits.elementwise
-    reduced: frozenset[Any] = frozenset() if contracts else _reduced(primitive, operands) - sums
+    known = sums_of_results(primitive, operands, [_known(x) for x in operands])
     each = found if isinstance(found, list) else [found] * len(outs)
-    told = [_told(at, operands, x, e, sums, reduced) for x, e in zip(outs, each, strict=True)]
+    told = [_told(at, operands, x, e, known) for x, e in zip(outs, each, strict=True)]
     return told if primitive.multiple_results else told[0]
+
+
+def _known(aval: Any) -> Known:
+    """What the sharding of a type says along mesh axes."""
+    told = getattr(aval, "given_sharding", None)
+    if told is None:
+        return NOTHING_KNOWN
+    return Known(told.spec.unreduced, told.spec.reduced, frozenset(n for e in told.spec for n in axes_of(e)))
 
 
 def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
@@ -145,76 +150,8 @@ def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
     return found
 
 
-def _sums(primitive: Any, operands: Sequence[Any]) -> frozenset[Any]:
-    """The mesh axes along which results are still to be summed: those of the operands, in which they are linear.
-
-    Raises:
-      ShardingTypeError: they are others for each operand. NotImplementedError: results are not linear in the operands.
-    """
-    found = [x.given_sharding.spec.unreduced if getattr(x, "given_sharding", None) is not None else frozenset()
-             for x in operands]
-    if not any(found):
-        return frozenset()
-    if primitive.traits.bilinear:
-        return _sums_of_product(primitive, operands, found)
-    if primitive not in transposes:
-        raise NotImplementedError(f"unreduced rule for {primitive.name} is not implemented")
-    linear = [told for x, told in zip(operands, found, strict=True)
-              if told or getattr(x, "dtype", None) != np.bool_]
-    if len(set(linear)) > 1 and not (primitive.traits.movement and not any(
-            x.shape for x, told in zip(operands, found, strict=True) if not told)):
-        if len(operands) == 2 and primitive.traits.elementwise:
-            sides = ("lhs", "rhs") if found[0] else ("rhs", "lhs")
-            raise ShardingTypeError(
-                f"{sides[0]} is unreduced while {sides[1]} is not. `{primitive.name}` operation does not allow this "
-                f"because there will be implicit communication. Please reduce {sides[0]} via `reshard` before calling "
-                f"`{primitive.name}`.")
-        raise ShardingTypeError(f"operands of {primitive.name} have to be unreduced along the same axes, got "
-                                f"{', '.join(x.str_short(True) for x in operands)}")
-    return next(told for told in found if told)
-
-
-def _sums_of_product(primitive: Any, operands: Sequence[Any], found: Sequence[frozenset[Any]]) -> frozenset[Any]:
-    """Of a product of elements, one of whose factors is unreduced: the other one was summed along the same axes."""
-    if not primitive.traits.elementwise:
-        raise ShardingTypeError(f"lhs or rhs passed to {primitive.name} cannot be unreduced. Got lhs={operands[0]!r} "
-                                f"and rhs={operands[1]!r}")
-    if all(found):
-        raise ShardingTypeError(f"lhs and rhs to `{primitive.name}` cannot be unreduced since {primitive.name} is "
-                                f"bilinear. Got lhs={found[0]}, rhs={found[1]}")
-    k = 0 if found[0] else 1
-    other = operands[1 - k]
-    told = other.given_sharding
-    if told is None or told.spec.reduced != found[k]:
-        sides = ("LHS", "RHS") if k == 0 else ("RHS", "LHS")
-        raise ShardingTypeError(f"{sides[1]} should be reduced along the same axes {sides[0]} is unreduced on. Got lhs="
-                                f"{operands[0].str_short()} and rhs={operands[1].str_short()}")
-    return found[k]
-
-
-def _reduced(primitive: Any, operands: Sequence[Any]) -> frozenset[Any]:
-    """The mesh axes along which an operand's values were summed: cotangents of results are to be, too.
-
-    Raises:
-      ShardingTypeError: another operand is spread along them, or is a factor, say, that was not summed.
-    """
-    specs = [x.given_sharding.spec for x in operands if getattr(x, "given_sharding", None) is not None]
-    found: frozenset[Any] = frozenset().union(*(spec.reduced for spec in specs))
-    if found and any(n in found for spec in specs for e in spec.partitions for n in axes_of(e)):
-        raise ShardingTypeError("Inputs cannot be sharded/varying on the same axes that another input is reduced on. "
-                                "Reshard the input which is reduced to be sharded on the mesh axes it is reduced on. "
-                                f"Got {', '.join(x.str_short(True) for x in operands)}")
-    for x in operands if found and primitive.traits.elementwise else ():
-        told = getattr(x, "given_sharding", None)
-        known = told is not None and bool(told.spec.reduced or told.spec.unreduced)
-        if x.shape and np.issubdtype(x.dtype, np.inexact) and not known:
-            raise ShardingTypeError("Inputs cannot be replicated on the same axes that another input is reduced on. "
-                                    f"Got input type: {x.str_short()} and reduced spec: {found}")
-    return found
-
-
 def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSharding | PartitionSpec,
-          sums: frozenset[Any], reduced: frozenset[Any]) -> Any:
+          known: Sums) -> Any:
     """The type of a result with its sharding."""
     if type(out) is not ShapedArray:
         return out
@@ -225,4 +162,5 @@ def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSh
         types = ", ".join(x.str_short(True) for x in operands)
         raise ShardingTypeError(f"{at.name} operation with inputs: {types} produces an illegally sharded result, in "
                                 f"which a mesh axis stands twice: {tuple(found)}")
-    return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=sums, reduced=reduced)))
+    return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=known.unreduced,
+                                                                        reduced=known.reduced)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.summands import by_summands, summands
 from ..programs.jaxpr import ClosedJaxpr, Literal
 from ..settings import config
 from ..types import dtypes
@@ -56,7 +57,7 @@ class Watched:
 def _invalid(outs: Sequence[Any]) -> str | None:
     for x in outs:
         if dtypes.issubdtype(x.dtype, np.inexact):
-            values = np.asarray(x)
+            values = np.asarray(summands(x) if by_summands(x) else x)
             if config.config.jax_debug_nans and np.isnan(values).any():
                 return "nan"
             if config.config.jax_debug_infs and np.isinf(values).any():

@@ -99,6 +99,11 @@ class Tracer:
     def weak_type(self) -> bool:
         return self.aval.weak_type
 
+    @property
+    def mat(self) -> Any:
+        """What is known along axes of a `shard_map`."""
+        return self.aval.mat
+
     def to_concrete_value(self) -> Any:
         """The concrete array behind this tracer, or None where it is abstract."""
         return None

@@ -13,7 +13,7 @@ import numpy as np
 from .. import hooks
 from . import dtypes
 from .dims import Dim
-from .manual_axes import ManualAxisType
+from .manual_axes import ManualAxisType, Sums
 
 if TYPE_CHECKING:
     from ..arrays.shardings import NamedSharding
@@ -85,10 +85,11 @@ class ShapedArray(AbstractValue):
     """An array of a shape and dtype.
 
     `weak_type` marks values that came from Python scalars and yield to other dtypes in promotion.
-    `given_sharding`, `vma` (varying mesh axes) and `memory_space` are None outside explicit sharding.
+    `given_sharding`, `vma` (varying mesh axes) and `memory_space` are None outside explicit sharding. `sums` are the
+    axes of a `shard_map`'s mesh along which sums are still to be made, or were made; None where there are none.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "given_sharding", "vma", "memory_space", "_hash")
+    __slots__ = ("shape", "dtype", "weak_type", "given_sharding", "vma", "sums", "memory_space", "_hash")
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class ShapedArray(AbstractValue):
         sharding: Any = None,
         vma: frozenset = frozenset(),
         memory_space: Any = None,
+        sums: Sums | None = None,
         manual_axis_type: ManualAxisType | None = None,
     ):
         self.shape = tuple(shape) if all(type(d) is int for d in shape) else tuple(map(_dim, shape))
@@ -106,6 +108,7 @@ class ShapedArray(AbstractValue):
         self.weak_type = weak_type
         self.given_sharding = None if sharding is None else _of_type(sharding, self.shape)
         self.vma = vma if manual_axis_type is None else manual_axis_type.varying
+        self.sums = sums if manual_axis_type is None else manual_axis_type.sums
         self.memory_space = memory_space
         self._hash: int | None = None
 
@@ -129,10 +132,9 @@ class ShapedArray(AbstractValue):
     @property
     def mat(self) -> ManualAxisType:
         """What is known along axes of a `shard_map`."""
-        told = self.given_sharding
-        if told is None:
+        if self.sums is None:
             return ManualAxisType(varying=self.vma)
-        return ManualAxisType(varying=self.vma, unreduced=told.spec.unreduced, reduced=told.spec.reduced)
+        return ManualAxisType(varying=self.vma, unreduced=self.sums.unreduced, reduced=self.sums.reduced)
 
     manual_axis_type = mat
 
@@ -149,6 +151,7 @@ class ShapedArray(AbstractValue):
             "weak_type": self.weak_type,
             "sharding": None if "shape" in changes else self.given_sharding,
             "vma": self.vma,
+            "sums": self.sums,
             "memory_space": self.memory_space,
         }
         fields.update(changes)
@@ -164,7 +167,7 @@ class ShapedArray(AbstractValue):
         tangent = tangent_dtype(self.dtype)
         if tangent == self.dtype:
             return self
-        return ShapedArray(self.shape, tangent, False, sharding=self.given_sharding, vma=self.vma)
+        return ShapedArray(self.shape, tangent, False, sharding=self.given_sharding, vma=self.vma, sums=self.sums)
 
     at_least_vspace = to_tangent_aval
 
@@ -178,7 +181,9 @@ class ShapedArray(AbstractValue):
 
     def to_ct_aval(self) -> ShapedArray:
         tangent, told = self.to_tangent_aval(), self.cotangent_sharding
-        return tangent if told is self.given_sharding else tangent.update(sharding=told)
+        if told is self.given_sharding and self.sums is None:
+            return tangent
+        return tangent.update(sharding=told, sums=self.sums and Sums(self.sums.reduced, self.sums.unreduced))
 
     to_cotangent_aval = to_ct_aval
 
@@ -210,6 +215,7 @@ class ShapedArray(AbstractValue):
             and self.weak_type == other.weak_type  # type: ignore[attr-defined]
             and (self.given_sharding is other.given_sharding or _alike(self, other))  # type: ignore[attr-defined]
             and self.vma == other.vma  # type: ignore[attr-defined]
+            and self.sums == other.sums  # type: ignore[attr-defined]
             and self.memory_space == other.memory_space  # type: ignore[attr-defined]
         )
 
@@ -218,17 +224,22 @@ class ShapedArray(AbstractValue):
             told = self.given_sharding
             if told is not None and hooks.is_replicated(told):
                 told = None
-            self._hash = hash((self.shape, self.dtype, self.weak_type, told, self.vma))
+            self._hash = hash((self.shape, self.dtype, self.weak_type, told, self.vma, self.sums))
         return self._hash
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False, **_: Any) -> str:
         name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
         told = self.given_sharding
-        varies = f"{{V:{_names(self.vma)}}}" if self.vma else ""
+        varies = "" if not self.vma and self.sums is None else self._varying_text()
         if told is None:
             return f"{name}[{','.join(map(str, self.shape))}]{varies}"
         mesh = f"({{Explicit: {told.mesh.explicit_axes}}})" if mesh_axis_types else ""
         return f"{name}[{','.join(hooks.sharding_text(told, self.shape))}]{hooks.sums_text(told)}{varies}{mesh}"
+
+    def _varying_text(self) -> str:
+        """The axes of a `shard_map`'s mesh by what is known along them, as text."""
+        told = [("V", self.vma), *zip("UR", self.sums or (), strict=False)]
+        return f"{{{', '.join(f'{letter}:{hooks.axes_text(axes)}' for letter, axes in told if axes)}}}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -236,11 +247,6 @@ class ShapedArray(AbstractValue):
 
     def __str__(self) -> str:
         return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
-
-
-def _names(axes: frozenset) -> str:
-    names = sorted(map(str, axes))
-    return names[0] if len(names) == 1 else f"({','.join(names)})"
 
 
 def _of_type(sharding: Any, shape: tuple) -> NamedSharding | None:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from .typing import AxisName
+
+
+class Sums(NamedTuple):
+    """Axes along which the devices' values are still to be summed, and along which they were summed."""
+
+    unreduced: frozenset[AxisName] = frozenset()
+    reduced: frozenset[AxisName] = frozenset()
 
 
 class ManualAxisType:
@@ -30,6 +38,11 @@ class ManualAxisType:
             if self.varying & others:
                 raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying={set(self.varying)} "
                                  f"and {name}={set(others)}")
+
+    @property
+    def sums(self) -> Sums | None:
+        """What is said of sums, None where there is nothing."""
+        return Sums(self.unreduced, self.reduced) if self.unreduced or self.reduced else None
 
     @property
     def empty(self) -> bool:

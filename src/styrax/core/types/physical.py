@@ -65,41 +65,15 @@ def uses_extended(jaxpr: Jaxpr) -> bool:
 
 def lower(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program on plain arrays; the very same object where it has no extended dtype."""
-    if not uses_extended(closed.jaxpr):
-        return closed
-    consts = [
-        c.physical if is_extended(v.aval) else c
-        for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)
-    ]
-    return ClosedJaxpr(lower_jaxpr(closed.jaxpr), consts) if not _adds_constants(closed.jaxpr) else _close(
-        closed.jaxpr, consts)
+    return _Extended.lowered(closed)
 
 
-def lower_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
-    """An open program on plain arrays. Rules may not capture constants in it."""
-    if not uses_extended(jaxpr):
-        return jaxpr
-    known = jaxpr.cache.get("physical")
-    if known is None:
-        known = jaxpr.cache["physical"] = _Rewriter(jaxpr).run()
-    new, consts = known
-    assert not consts
-    return new
+class Rewriter:
+    """Rewrites programs on values that are kept in another form: other equations stay, those on such values are
+    replaced by what their rules do.
 
-
-def _adds_constants(jaxpr: Jaxpr) -> bool:
-    if "physical" not in jaxpr.cache:
-        jaxpr.cache["physical"] = _Rewriter(jaxpr).run()
-    return bool(jaxpr.cache["physical"][1])
-
-
-def _close(jaxpr: Jaxpr, consts: list[Any]) -> ClosedJaxpr:
-    new, extra = jaxpr.cache["physical"]
-    return ClosedJaxpr(new, [*consts, *extra])
-
-
-class _Rewriter:
-    """Rewrites one program: its plain equations stay, the others are replaced by their rules'."""
+    Subclasses say which values and which rules. Their name is that of the result in a program's cache.
+    """
 
     def __init__(self, jaxpr: Jaxpr):
         self.jaxpr = jaxpr
@@ -107,6 +81,51 @@ class _Rewriter:
         self.eqns: list[JaxprEqn] = []
         self.constvars: list[Var] = []
         self.consts: list[Any] = []
+
+    @staticmethod
+    def concerns(jaxpr: Jaxpr) -> bool:
+        """Whether there is anything to rewrite in a program, or in one inside it."""
+        raise NotImplementedError
+
+    def form(self, aval: Any) -> Any:
+        """The type of what stands for a value; the same object where that is the value itself."""
+        raise NotImplementedError
+
+    def form_of_constant(self, value: Any) -> Any:
+        """What stands for a constant."""
+        raise NotImplementedError
+
+    def rule(self, eqn: JaxprEqn) -> Callable[..., Any] | None:
+        """What an equation does on what stands for its operands; None for one that stays, with other programs."""
+        raise NotImplementedError
+
+    @classmethod
+    def lowered(cls, closed: ClosedJaxpr) -> ClosedJaxpr:
+        """The same program on what stands for its values; the very same object where there is nothing to do."""
+        if not cls.concerns(closed.jaxpr):
+            return closed
+        new, extra = cls._known(closed.jaxpr)
+        rewriter = cls(closed.jaxpr)
+        consts = [c if rewriter.form(v.aval) is v.aval else rewriter.form_of_constant(c)
+                  for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)]
+        return ClosedJaxpr(new, [*consts, *extra])
+
+    @classmethod
+    def lowered_open(cls, jaxpr: Jaxpr) -> Jaxpr:
+        """An open program, rewritten. Rules may not capture constants in it."""
+        if not cls.concerns(jaxpr):
+            return jaxpr
+        new, consts = cls._known(jaxpr)
+        if consts:
+            raise NotImplementedError(f"{cls.__name__}: an open program would get constants")
+        return new
+
+    @classmethod
+    def _known(cls, jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:
+        known = jaxpr.cache.get(cls.__name__)
+        if known is None:
+            known = jaxpr.cache[cls.__name__] = cls(jaxpr).run()
+        return known
 
     def run(self) -> tuple[Jaxpr, list[Any]]:
         jaxpr = self.jaxpr
@@ -118,9 +137,10 @@ class _Rewriter:
         return new, self.consts
 
     def bind_new(self, var: Var) -> Var:
-        if not is_extended(var.aval):
+        form = self.form(var.aval)
+        if form is var.aval:
             return var
-        new = self.env[var] = Var(physical_aval(var.aval))
+        new = self.env[var] = Var(form)
         return new
 
     def read(self, atom: Any) -> Any:
@@ -128,27 +148,25 @@ class _Rewriter:
 
     def rewrite(self, jaxpr: Jaxpr) -> None:
         for eqn in jaxpr.eqns:
-            inner = [j for j in jaxprs_in_params(eqn.params) if uses_extended(j)]
+            inner = any(self.concerns(j) for j in jaxprs_in_params(eqn.params))
             ins = [self.read(v) for v in eqn.invars]
-            touched = any(is_extended(v.aval) for v in (*eqn.invars, *eqn.outvars))
-            if eqn.primitive in physicals and touched:
-                self.inline_rule(eqn, ins)
+            touched = any(self.form(v.aval) is not v.aval for v in (*eqn.invars, *eqn.outvars))
+            rule = self.rule(eqn) if touched or inner else None
+            if rule is not None:
+                self.inline_rule(eqn, ins, rule)
             elif inner or touched:
-                params = {name: _lower_param(value) for name, value in eqn.params.items()}
+                params = {name: self.lowered_param(value) for name, value in eqn.params.items()}
                 self.eqns.append(eqn.replace(
                     invars=ins, outvars=[self.bind_new(v) for v in eqn.outvars], params=params))
             else:
                 self.eqns.append(eqn.replace(invars=ins) if ins != eqn.invars else eqn)
 
-    def inline_rule(self, eqn: JaxprEqn, ins: list[Any]) -> None:
-        context = Context([v.aval for v in eqn.invars], [v.aval for v in eqn.outvars])
-        rule = physicals[eqn.primitive]
-
+    def inline_rule(self, eqn: JaxprEqn, ins: list[Any], rule: Callable[..., Any]) -> None:
         def body(*args: Any) -> Sequence[Any]:
-            out = rule(context, *args, **eqn.params)
+            out = rule(*args)
             return out if eqn.primitive.multiple_results else [out]
 
-        traced = lower(trace_to_jaxpr(body, [v.aval for v in ins]))
+        traced = self.lowered(trace_to_jaxpr(body, [v.aval for v in ins]))
         self.constvars += traced.jaxpr.constvars
         self.consts += traced.consts
         local = dict(zip(traced.jaxpr.invars, ins, strict=True))
@@ -162,12 +180,31 @@ class _Rewriter:
         for old, new in zip(eqn.outvars, traced.jaxpr.outvars, strict=True):
             self.env[old] = substitute(new)
 
+    def lowered_param(self, value: Any) -> Any:
+        """A parameter, with the programs in it rewritten."""
+        if isinstance(value, ClosedJaxpr):
+            return self.lowered(value)
+        if isinstance(value, Jaxpr):
+            return self.lowered_open(value)
+        if isinstance(value, (tuple, list)) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+            return type(value)(self.lowered_param(v) for v in value)
+        return value
 
-def _lower_param(value: Any) -> Any:
-    if isinstance(value, ClosedJaxpr):
-        return lower(value)
-    if isinstance(value, Jaxpr):
-        return lower_jaxpr(value)
-    if isinstance(value, (tuple, list)) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
-        return type(value)(_lower_param(v) for v in value)
-    return value
+
+class _Extended(Rewriter):
+    """On plain arrays in place of those of extended dtypes."""
+
+    concerns = staticmethod(uses_extended)
+
+    def form(self, aval: Any) -> Any:
+        return physical_aval(aval)
+
+    def form_of_constant(self, value: Any) -> Any:
+        return value.physical
+
+    def rule(self, eqn: JaxprEqn) -> Callable[..., Any] | None:
+        found = physicals.get(eqn.primitive)
+        if found is None or not any(is_extended(v.aval) for v in (*eqn.invars, *eqn.outvars)):
+            return None
+        context = Context([v.aval for v in eqn.invars], [v.aval for v in eqn.outvars])
+        return lambda *args: found(context, *args, **eqn.params)

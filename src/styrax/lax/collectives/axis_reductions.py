@@ -18,8 +18,9 @@ from styrax.core.types.effects import Effects
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
+from styrax.transforms.marks import Mark
 
-from .casts import varying
+from .casts import known_along, recast, varying
 from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names, axis_size, refuse_names
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
 
 def _times(x: Any, size: int) -> Any:
     aval = get_aval(x)
+    if aval.sums is not None:  # which may be added up only
+        return lax.reduce_sum(lax.broadcast(x, (size,)), (0,))
     return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
 
 
@@ -142,10 +145,13 @@ def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
         if avals.manual and groups is None:
             named = [a for a in axes if not isinstance(a, int)]
             aval = get_aval(leaf)
-            if primitive is psum_p and len({a in aval.vma for a in named}) > 1:
+            known = {known_along(aval, a) for a in named}
+            if primitive is psum_p and len(known) > 1:
                 raise ValueError("jax.lax.psum can only accept axis_name which corresponds to one of varying, "
                                  "unreduced, reduced or invarying state of the input. Got input type: "
-                                 f"{aval.str_short()}, axes: {tuple(named)}, along only some of which it varies")
+                                 f"{aval.str_short()}, axes: {tuple(named)}")
+            if primitive is psum_p and known == {Mark.UNREDUCED}:
+                leaf = recast(leaf, named, Mark.UNREDUCED, Mark.VARYING)
             leaf = varying(leaf, named)
             if primitive is psum_p:
                 return psum_invariant_p.bind(leaf, axes=axes, axis_index_groups=None)

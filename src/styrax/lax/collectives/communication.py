@@ -22,9 +22,10 @@ from styrax.core.types.effects import Effects
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
+from styrax.transforms.marks import Mark
 
 from .axis_reductions import _times, psum, take_rows, within_groups
-from .casts import varying
+from .casts import known_along, recast, varying
 from .named_axes import (
     AxisName,
     _check_bound,
@@ -294,14 +295,14 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
       axis_index_groups: disjoint groups of positions that are gathered separately.
       axis: where the examples go in the result.
       tiled: whether they are concatenated along `axis` instead of stacked along a new one.
-      to: how the result is said to vary over a mesh, whose derivative is the sum over the axes ("varying"), or not
-        ("reduced").
+      to: what is known of the result over a mesh: that it may differ ("varying"), is equal ("invarying"), or is equal
+        and its cotangents are still to be summed ("reduced").
 
     Returns:
       a container like `x`, equal for all examples of the axis (or of a group).
 
     Raises:
-      ValueError: for an `axis` out of range.
+      ValueError: for an `axis` out of range, or another `to`.
 
     Example:
       >>> import styrax as jax
@@ -312,6 +313,9 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
     """
     axes = _names(axis_name)
     size = _group_size(axis_index_groups, axis_size(axes))
+    if to not in ("invarying", "varying", "reduced"):
+        raise ValueError("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'invarying', "
+                         "'varying', 'reduced'}")
 
     def one(leaf: Any) -> Any:
         ndim = get_aval(leaf).ndim
@@ -322,6 +326,8 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
         out = (all_gather_invariant_p if told else all_gather_p).bind(
             varying(leaf, axes) if told else leaf, all_gather_dimension=axis % rank, axis_name=axes,
             axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
+        if told and to == "reduced":
+            return recast(out, axes, None, Mark.REDUCED)
         return varying(out, axes, spread=True) if told and to == "varying" else out
 
     return tree.tree_map(one, x)
@@ -411,7 +417,11 @@ def psum_scatter(x: PyTree, axis_name: AxisName | Sequence[AxisName], *, scatter
     size = _group_size(axis_index_groups, axis_size(axes))
 
     def one(leaf: Any) -> Any:
-        ndim = get_aval(leaf).ndim
+        aval = get_aval(leaf)
+        ndim = aval.ndim
+        if aval.sums is not None and axis_index_groups is None:
+            told = all(known_along(aval, n) is Mark.UNREDUCED for n in axes)
+            leaf = recast(leaf, axes, Mark.UNREDUCED, Mark.VARYING) if told else varying(leaf, axes)
         return reduce_scatter_p.bind(leaf, scatter_dimension=scatter_dimension % ndim, axis_name=axes,
                                      axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
 

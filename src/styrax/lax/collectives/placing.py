@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from styrax.core.arrays import backends, host_devices, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding, together
-from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type, with_mapped_axis
+from styrax.core.arrays.explicit import check_explicit, is_unsummed, on_devices, sharding_of_type, with_mapped_axis
 from styrax.core.arrays.layouts import AutoLayout, Format
 from styrax.core.arrays.moving import moved
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
@@ -88,7 +88,7 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         return _put_spanning(x, device)
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
     if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
-        array = backends.get().put(x._value, aval, None)
+        array = x.copy() if is_unsummed(aval.given_sharding) else backends.get().put(x._value, aval, None)
     if isinstance(device, Space) and isinstance(array, Array):
         kind = _SPACES.get(device)
         return array if kind is None else array.placed(array.sharding.with_memory_kind(kind))
@@ -106,12 +106,16 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
             device = on_devices(device, array._live().device)
         device.check_compatible_aval(aval.shape)
         device.shard_shape(aval.shape)
+        if device.spec.unreduced and not isinstance(x, Array):  # what is read on the host is put where parts are to be
+            device.devices_indices_map(aval.shape)
         if (many := together(device._device_assignment)) is not None:
             return many.put(x, device)
     if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
         return x
     if not isinstance(array, Array):
         return array
+    if is_unsummed(aval.given_sharding) and not (isinstance(device, NamedSharding) and device.spec.unreduced):
+        return array._value  # raises an error
     target = device._device if isinstance(device, SingleDeviceSharding) else device
     if isinstance(target, Device):
         if target.client is None:
@@ -303,6 +307,15 @@ def spread_as(x: Any, told: NamedSharding | None) -> Any:
     return x if told is None or get_aval(x).given_sharding == told else reshard_p.bind(x, dst_sharding=told)
 
 
+def untold(x: Any) -> Any:
+    """A value whose type tells nothing of a sharding."""
+    told = getattr(get_aval(x), "given_sharding", None)
+    if told is None:
+        return x
+    automatic = told.mesh.update(axis_types=(mesh.AxisType.Auto,) * len(told.mesh.axis_names))
+    return reshard_p.bind(x, dst_sharding=NamedSharding(automatic, PartitionSpec()))
+
+
 reshard_p = Primitive("reshard")
 reshard_p.declare(movement=True, printed=lambda params: {})
 
@@ -321,6 +334,18 @@ def _reshard(x: Any, *, dst_sharding: NamedSharding) -> Any:
     if not array.is_fully_addressable:
         return _put_spanning(array, dst_sharding)
     return array.placed(on_devices(dst_sharding, array._live().device))
+
+
+def resummed(x: Array, sharding: Sharding | None) -> Array:
+    """An array under a sharding, where one of them says that sums along mesh axes are still to be made."""
+    told = sharding if isinstance(sharding, NamedSharding) else NamedSharding(x.sharding.mesh, PartitionSpec())
+    if (many := together(told._device_assignment)) is not None:
+        return many.put(x, told)
+    out = reshard_p._backend_impl(x, dst_sharding=told.update(mesh=told.mesh.abstract_mesh))
+    if sharding is not told:
+        return out.placed(sharding)
+    out.committed, out._sharding = True, told
+    return out
 
 
 def _reshard_transpose(ct: Any, x: Any, *, dst_sharding: NamedSharding) -> list[Any]:
@@ -466,5 +491,5 @@ def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
 
 __all__ = [
     "ArrayCopySemantics", "Space", "device_put", "device_put_p", "over_mesh", "reshard", "reshard_p",
-    "sharding_constraint_p", "spread_as", "with_sharding_constraint",
+    "sharding_constraint_p", "spread_as", "untold", "with_sharding_constraint",
 ]

@@ -12,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Sharding
 from styrax.core.arrays.explicit import with_mapped_axis
 from styrax.core.arrays.out_shardings import result_sharding
+from styrax.core.arrays.shardings import NamedSharding, axes_of
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import get_aval
@@ -111,11 +112,26 @@ def _broadcast_transpose(
     operand_shape = x.aval.shape
     ones = [i for i, s in enumerate(operand_shape) if type(s) is int and s == 1]
     kept = [d for i, d in enumerate(broadcast_dimensions) if i not in ones]
-    summed = reduce_sum_over(ct, tuple(d for d in range(len(shape)) if d not in kept))
+    summed = left_to_sum(ct, tuple(d for d in range(len(shape)) if d not in kept), x.aval.cotangent_sharding)
     order = tuple(sorted(kept).index(d) for d in kept)
     if x.aval.given_sharding is not None:
         return [lax.reshape(lax.transpose(summed, order), operand_shape, out_sharding=x.aval.cotangent_sharding)]
     return [expand_dims(lax.transpose(summed, order), ones)]
+
+
+def left_to_sum(ct: Any, axes: Sequence[int], told: NamedSharding | None) -> Any:
+    """The sum over some axes, made along mesh axes as far as a type wants that."""
+    if told is None or not (told.spec.unreduced or told.spec.reduced):
+        return reduce_sum_over(ct, axes)
+    from ..collectives.placing import spread_as
+
+    aval = get_aval(ct)
+    own = told.spec.update(partitions=(None,) * aval.ndim) if aval.given_sharding is None else aval.given_sharding.spec
+    wanted = told.update(spec=told.spec.update(partitions=tuple(e for d, e in enumerate(own) if d not in axes)))
+    over = own.unreduced.union(*(axes_of(own[d]) for d in axes))
+    if axes and told.spec.unreduced <= over:
+        return lax.reduce_sum(ct, tuple(axes), out_sharding=wanted)
+    return spread_as(reduce_sum_over(ct, axes), wanted)
 
 
 def reduce_sum_over(x: Any, axes: Sequence[int]) -> Any:

@@ -25,7 +25,7 @@ from styrax.transforms import ad, batching
 from .. import sharding_rules
 from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
-from .broadcasting import reduce_sum_over, trailing
+from .broadcasting import left_to_sum, reduce_sum_over, trailing
 from .shapes import canonical_shape, check_shape, extent, is_one, size_of
 
 if TYPE_CHECKING:
@@ -188,10 +188,24 @@ def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | No
     same_order = dimensions is None or dimensions == tuple(range(len(shape)))
     if shape and shape == new_sizes and same_order and out_sharding is None:
         return as_array(operand)
+    sharding = None if out_sharding is None else result_sharding(out_sharding)
+    if sharding is not None:
+        _check_sums(get_aval(operand), sharding)
     return reshape_p.bind(
-        operand, new_sizes=new_sizes, dimensions=None if same_order else dimensions,
-        sharding=None if out_sharding is None else result_sharding(out_sharding)
-    )
+        operand, new_sizes=new_sizes, dimensions=None if same_order else dimensions, sharding=sharding)
+
+
+def _check_sums(operand: Any, sharding: Any) -> None:
+    """Raises ValueError for a sharding with sums along other mesh axes than the operand's."""
+    given, wanted = (getattr(s, "spec", s) for s in (operand.given_sharding, sharding))
+    for kind in ("unreduced", "reduced"):
+        own: frozenset[Any] = frozenset() if given is None else getattr(given, kind)
+        asked = getattr(wanted, kind, own)
+        if asked != own:
+            raise ValueError(
+                f"out_sharding passed to reshape must be {kind} over the same mesh axes as operand. Got out_sharding: "
+                f"{wanted} and operand type: {operand.str_short(True)}" if own else
+                f"out_sharding passed to `reshape` cannot contain {kind} axes. Got {sharding}")
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -368,7 +382,7 @@ def unbroadcast(aval: Any, x: Any) -> Any:
     if not aval.shape:
         return reduce_sum_over(x, tuple(range(len(shape))))
     axes = tuple(d for d, (a, s) in enumerate(zip(aval.shape, shape, strict=True)) if a != s)
-    return reshape(reduce_sum_over(x, axes), aval.shape, out_sharding=aval.cotangent_sharding)
+    return reshape(left_to_sum(x, axes, aval.cotangent_sharding), aval.shape, out_sharding=aval.cotangent_sharding)
 
 
 # -- tile ------------------------------------------------------------------------------------------

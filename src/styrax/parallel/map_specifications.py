@@ -1,0 +1,164 @@
+"""The specifications of a `shard_map`: by leaf of its arguments and results, and whether they fit these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types.manual_axes import Sums
+from ..core.types.typing import AxisName
+
+
+def own_spec(x: Any, names: Sequence[AxisName]) -> PartitionSpec:
+    """How an argument is spread already along these axes."""
+    told = get_aval(x).given_sharding
+    if told is None:
+        return PartitionSpec()
+    return told.spec.update(partitions=tuple(tuple(n for n in axes_of(e) if n in names) or None for e in told.spec))
+
+
+def by_leaf(what: str, specs: Any, values: Any) -> list[PartitionSpec]:
+    """The specifications by leaf of `values`. ValueError where they are no prefix of it, TypeError for other things."""
+    if isinstance(specs, PartitionSpec):
+        return [specs] * len(tree.tree_leaves(values))
+    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+    try:
+        found = tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
+    except ValueError:
+        raise ValueError(tree_paths.not_a_prefix(f"shard_map {what}", specs, values, is_leaf)) from None
+    for spec in found:
+        if spec is not None and not isinstance(spec, PartitionSpec):
+            raise TypeError(f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
+                            f"but found {spec!r} of type {type(spec)}")
+    return found
+
+
+def check_axes(what: str, specs: Any, names: Sequence[AxisName]) -> None:
+    """Raises ValueError for specifications that name axes over which nothing is mapped."""
+    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+    wrong = [f"  {what}{tree_paths.keystr(path)} refers to {name!r}\n\n"
+             for path, spec in tree_paths.tree_leaves_with_path(specs, is_leaf=is_leaf)
+             if isinstance(spec, PartitionSpec) for entry in spec for name in axes_of(entry) if name not in names]
+    if wrong:
+        raise ValueError(f"shard_map {what} argument must refer to an axis marked as manual ({frozenset(names)}), but:"
+                         f"\n\n{''.join(wrong)}Check the {what} values passed to shard_map.")
+
+
+def check_sums(what: str, specs: Any, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises an error for specifications with sums along axes whose use types do not tell."""
+    for spec in tree.tree_leaves(specs, is_leaf=lambda s: isinstance(s, PartitionSpec)):
+        if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
+            continue
+        kind = "unreduced" if spec.unreduced else "reduced"
+        if len(names) < len(mesh.axis_names):
+            raise NotImplementedError(
+                f"unreduced/reduced can only be passed to {what} when shard_map is in full manual mode. Got mesh axis "
+                f"names {mesh.axis_names}, manual_axes: {frozenset(names)}, specs: {spec}.")
+        if not mesh.are_all_axes_explicit and not mesh.are_all_axes_manual:
+            raise ValueError(f"{kind} in {what} {spec} can only be used when the mesh passed to shard_map contains "
+                             f"axis names all of type `Explicit`. Got mesh {mesh!r}")
+
+
+def _shape(mesh: Mesh | AbstractMesh) -> str:
+    return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
+            f"{tuple(mesh.axis_names)}.")
+
+
+def check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> None:
+    """Raises ValueError for a specification that does not fit its argument."""
+    if spec is None:
+        return
+    shape = getattr(aval, "shape", ())
+    if len(spec) > len(shape):
+        raise ValueError(
+            f"shard_map applied to the function {fun!r} was given an in_specs entry which is too long to be compatible "
+            f"with the corresponding input value from the function:\n\nin_specs is {spec} which has length "
+            f"{len(spec)}, but the passed {path} has shape {aval.str_short()}, which has rank {len(shape)} (and "
+            f"{len(shape)} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes "
+            f"in the corresponding input value.\n\nEither revise the spec to be shorter, or modify {fun!r} so that "
+            "its inputs have sufficient rank." + ("" if shape else "\n\nFor scalar values (rank 0), consider using "
+            "an in_specs entry of `P()`, where `P = jax.sharding.PartitionSpec`."))
+    NamedSharding(mesh, spec)  # which refuses axes that are named twice
+    for i, entry in enumerate(spec):
+        parts = math.prod(mesh.shape[n] for n in axes_of(entry))
+        if shape[i] % parts:
+            raise ValueError(
+                f"shard_map applied to the function {fun!r} was given argument arrays with axis sizes that are not "
+                f"evenly divisible by the corresponding mesh axis sizes:\n\n{_shape(mesh)}\n\nthe passed {path} of "
+                f"shape {aval.str_short()} corresponds to in_specs of value {spec}, which maps array axis {i} (of size "
+                f"{shape[i]}) to mesh axis {entry!r} (of size {parts}), but {parts} does not evenly divide {shape[i]}")
+
+
+def check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises ValueError where an argument is not spread over explicit axes as its specification says."""
+    explicit = [n for n in mesh.explicit_axes if n in names]
+    if not explicit or spec is None:
+        return
+    told = getattr(aval, "given_sharding", None)
+    ndim = len(getattr(aval, "shape", ()))
+
+    def over_explicit(given: PartitionSpec) -> PartitionSpec:
+        entries = [tuple(n for n in axes_of(e) if n in explicit) or None for e in given]
+        return given.update(partitions=(*entries, *(None,) * (ndim - len(entries))))
+
+    wanted = over_explicit(spec)
+    has = PartitionSpec(*(None,) * ndim) if told is None else over_explicit(told.spec)
+    if wanted != has:
+        raise ValueError(
+            f"in_specs passed to shard_map: {wanted} does not match the specs of the input: {has} for arg: "
+            f"{aval.str_short()}. `in_specs` is an optional argument so you can omit specifying it and shard_map will "
+            "infer the in_specs from the arguments. If you want to reshard your inputs, you can use `jax.reshard` on "
+            "the arguments and then pass those args to shard_map.")
+
+
+def check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
+                  mesh: Mesh | AbstractMesh, checked: bool, sums: Sums | None = None) -> None:
+    """Raises ValueError for a specification that does not fit its result, of which `sums` is known."""
+    spec = PartitionSpec() if spec is None else spec
+    NamedSharding(mesh, spec)
+    aval = get_aval(x)
+    shape = aval.shape[len(varies):]
+    if len(spec) > len(shape):
+        raise ValueError(
+            f"shard_map applied to the function {fun!r} was given an out_specs entry which is too long to be "
+            f"compatible with the corresponding output value from the function:\n\nout_specs is {spec} which has "
+            f"length {len(spec)}, but {fun}(*args) has shape {aval.update(shape=shape).str_short()}, which has rank "
+            f"{len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries in out_specs must be of length no greater than "
+            "the number of axes in the corresponding output value.")
+    over = {n for e in spec for n in axes_of(e)}
+    named = over | spec.unreduced | spec.reduced
+    left = [n for n in varies if n not in named]
+    equal = [n for n in mesh.axis_names if n in spec.unreduced and n not in varies]
+    if checked and equal:
+        raise ValueError(
+            f"vary_unreduced_cast is a Varying->Unreduced collective: a result of {fun!r} whose out_specs is {spec} "
+            f"has to vary along {spec.unreduced}, and is equal on all devices along {equal}. Its type is "
+            f"{aval.update(shape=shape).str_short()}")
+    known = sums or Sums()
+    if checked and not left:
+        for kind, axes in zip(("unreduced", "reduced"), known, strict=True):
+            if over & axes:
+                raise ValueError(f"pvary cannot accept args which are {kind}: out_specs is {spec} for a result of "
+                                 f"{fun!r}, which is {kind} along {set(axes)}")
+        if known.reduced != spec.reduced or not known.unreduced <= spec.unreduced:
+            kind = "reduced" if known.unreduced <= spec.unreduced else "unreduced"
+            raise ValueError(f"out_specs passed to shard_map should be equal to the {kind} present on the out_aval. "
+                             f"Got out_specs={spec} and out_aval="
+                             f"{aval.update(shape=shape, sums=sums).str_short(True)}")
+    if checked and left:
+        raise ValueError(
+            f"shard_map applied to the function {fun!r} was given out_specs which require replication which can't be "
+            f"statically inferred given the mesh:\n\n{_shape(mesh)}\n\nout_specs is {spec} which implies that the "
+            f"corresponding output value is only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and "
+            f"not {{{','.join(map(str, left))}}}, but it was inferred to be possibly varying over "
+            f"{{{','.join(map(str, varies))}}}\n\nCheck if these output values are meant to be replicated over those "
+            "mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the "
+            "check by passing the check_vma=False argument to `jax.shard_map`.")
+
+
+__all__ = ["by_leaf", "check_argument", "check_axes", "check_result", "check_spread", "check_sums", "own_spec"]
