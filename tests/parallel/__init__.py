@@ -6,7 +6,7 @@ under JAX compiled (it runs operation by operation otherwise), under Styrax once
 
 from __future__ import annotations
 
-from . import arrays, collectives, compositions, derivatives, effects, explicit, exports, mistakes, pmaps
+from . import arrays, collectives, compositions, derivatives, effects, explicit, exports, mistakes, pmaps, unbatched
 
 SETUP = """
 import copy, functools, pickle
@@ -27,5 +27,5 @@ S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
-    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS,
+    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **unbatched.ROWS,
 }

@@ -393,7 +393,8 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any
     A traced one says how it is spread, and so does its derivative.
     """
     if not isinstance(x, Tracer):
-        if isinstance(x, Array) and x.committed and isinstance(mesh, Mesh) and x.devices() != set(mesh.devices.flat):
+        if (isinstance(x, Array) and x.committed and isinstance(mesh, Mesh) and state.trace.is_eval
+                and x.devices() != set(mesh.devices.flat)):
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got an argument with shape "
                 f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and shard_map with "
@@ -401,7 +402,7 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any
         x = _anywhere(x if isinstance(x, Array) else device_put(x))
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
     if getattr(get_aval(x), "given_sharding", None) is None:
-        return x if mesh.explicit_axes else _spread(x, spec, mesh)
+        x = _told(x, PartitionSpec() if mesh.explicit_axes else spec, mesh)
     return unseen(x)
 
 
@@ -592,8 +593,13 @@ def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> An
     if not isinstance(x, Tracer):
         return device_put(x, NamedSharding(mesh, spec))
     if mesh.explicit_axes:
-        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh.abstract_mesh, spec))
-    if not _is_over_devices(mesh):
+        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec))
+    return _told(x, spec, mesh)
+
+
+def _told(x: Tracer, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
+    """A traced value of which the program says on which devices it is."""
+    if spec is None or not isinstance(mesh, Mesh) or not _is_over_devices(mesh):
         return x
     return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
                                       unconstrained_dims=frozenset())

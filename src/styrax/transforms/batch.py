@@ -173,6 +173,8 @@ class BatchTrace(Trace):
                     self.axis_data.size, self.axis_data.name, None, tuple(vals), tuple(dims), **params)
             elif rule is not None:
                 out, out_dims = rule(tuple(vals), tuple(dims), **params)
+            elif self.axis_data.devices:
+                out, out_dims = self._by_device(primitive, vals, dims, params)
             else:
                 raise NotImplementedError(f"Batching rule for '{primitive}' not implemented")
         finally:
@@ -180,6 +182,18 @@ class BatchTrace(Trace):
         if primitive.multiple_results:
             return [x if d is None else BatchTracer(self, x, d) for x, d in zip(out, out_dims, strict=True)]
         return out if out_dims is None else BatchTracer(self, out, out_dims)
+
+    def _by_device(self, primitive: Primitive, vals: Sequence[Any], dims: Sequence[int | None],
+                   params: dict[str, Any]) -> tuple[Any, Any]:
+        """A primitive that cannot be batched: on devices it need not be, each has an array as any other."""
+        from .in_turn import by_device
+
+        def call(*args: Any) -> Sequence[Any]:
+            out = primitive.bind(*args, **params)
+            return out if primitive.multiple_results else [out]
+
+        out, out_dims = by_device(self.axis_data, call, vals, dims)
+        return (out, out_dims) if primitive.multiple_results else (out[0], out_dims[0])
 
     def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Whether a collective, or a program with collectives inside, works over the mapped axis.

@@ -18,7 +18,8 @@ from ..arrays.mesh import AxisType, Mesh
 from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
 from ..settings import config
 from ..types import avals
-from .jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from .dead_code import dce_jaxpr
+from .jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from .propagation import of_equation, propagate, told_sharding
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
@@ -106,10 +107,11 @@ class Following:
         for said, own in zip(self.in_shardings, given, strict=True):
             at = said if isinstance(said, Sharding) else own
             found.append(as_named(at) if isinstance(at, GSPMDSharding) else at)
-        self._check(found, given)
         read = set(read_arguments(self.closed))
-        return [s if i in read or isinstance(said, Sharding) else None
-                for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
+        found = [s if i in read or isinstance(said, Sharding) else None
+                 for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
+        self._check(found, given)
+        return found
 
     def where(self, given: Sequence[Sharding | None]) -> list[Where] | None:
         """Where the results are for arguments that are committed so; None where nothing is to be done."""
@@ -129,7 +131,8 @@ class Following:
     def _home(self, found: Sequence[Sharding | None],
               said: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
         """A sharding over the mesh that the program runs on, and the first one that is said of anything."""
-        inner = next(_inside(self.closed.jaxpr), None)
+        inside = list(_inside(self.closed.jaxpr))
+        inner = next((s for s in inside if isinstance(s.mesh, Mesh)), inside[0] if inside else None)
         first = next((i for i, s in enumerate(found) if s is not None), None)
         if first is not None and inner is not None and isinstance(inner.mesh, Mesh) and (
                 _devices(found[first]) != _devices(inner)):
@@ -188,10 +191,9 @@ def _inside(jaxpr: Jaxpr) -> Iterator[NamedSharding]:
 
 
 def read_arguments(closed: ClosedJaxpr) -> list[int]:
-    """The numbers of the arguments that a program reads."""
-    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
-    used.update(v for v in closed.jaxpr.outvars if not isinstance(v, Literal))
-    return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
+    """The numbers of the arguments that a program needs."""
+    _, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return [i for i, u in enumerate(used) if u]
 
 
 def home(closed: ClosedJaxpr, said: tuple[Sequence[Any], Sequence[Any]]) -> Device | ManyDevices | None:

@@ -309,10 +309,10 @@ reshard_p.declare(movement=True, printed=lambda params: {})
 
 @reshard_p.def_effectful_abstract_eval
 def _reshard_abstract(x: Any, *, dst_sharding: NamedSharding) -> tuple[Any, Any]:
-    given = x.given_sharding
-    if given is not None and given != dst_sharding and any(axes is not None for axes in given.spec):
+    given, told = x.given_sharding, NamedSharding(dst_sharding.mesh.abstract_mesh, dst_sharding.spec)
+    if given is not None and given != told and any(axes is not None for axes in given.spec):
         check_communication("reshard")
-    return x.update(sharding=dst_sharding), no_effects
+    return x.update(sharding=told), no_effects
 
 
 @reshard_p.def_impl
