@@ -79,7 +79,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
         branches = tuple(branches) if isinstance(branches, (list, tuple)) else branches
         if not isinstance(branches, tuple) or not all(map(callable, branches)):
             raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-        aval = _scalar_aval(index, "Branch index must be scalar")
+        aval = _scalar_aval(index, "Branch index must be scalar", "Index type must be an integer")
         if not dtypes.issubdtype(aval.dtype, np.integer):
             raise TypeError(f"Index type must be an integer, got {index} as {aval.dtype.name}")
         if not branches:
@@ -137,7 +137,7 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
             operands = (operand,)
         if pred is None:
             raise TypeError("cond predicate is None")
-        aval = _scalar_aval(pred, "Pred must be a scalar")
+        aval = _scalar_aval(pred, "Pred must be a scalar", "Pred type must be either boolean or number")
         if not (aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)) or dtypes.issubdtype(
             aval.dtype, np.complexfloating
         ):
@@ -153,11 +153,14 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
         raise
 
 
-def _scalar_aval(x: Any, what: str) -> Any:
+def _scalar_aval(x: Any, what: str, kind: str) -> Any:
+    """The type of a scalar. TypeError, which says `what` or which `kind` is wanted, for other things."""
     try:
         aval = get_aval(x)
     except TypeError:
-        raise TypeError(f"{what}, got {x} of type {type(x)}") from None
+        if isinstance(x, (list, tuple)):
+            raise TypeError(f"{what}, got {x} of type {type(x)}") from None
+        raise TypeError(f"{kind}, got {x}.") from None
     if not isinstance(aval, ShapedArray) or aval.shape:
         raise TypeError(f"{what}, got {x} of shape {aval.shape}.")
     return aval
