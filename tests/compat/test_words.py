@@ -32,8 +32,10 @@ ROWS: dict[str, list[str]] = {
         "lax.cond(True, lambda: jnp.ones(3), lambda: jnp.ones(2))",
     ],
     "predicates": [
-        *(f"lax.cond({p}, lambda: 1, lambda: 2)" for p in ("{}", "(1., 2.)", "[True]", "jnp.ones(2)", "1j", "None")),
-        *(f"lax.switch({i}, [lambda: 1, lambda: 2])" for i in ("'a'", "{}", "jnp.ones(2, int)", "1.", "True")),
+        *(f"lax.cond({p}, lambda: 1, lambda: 2)" for p in (
+            "{}", "(1., 2.)", "[True]", "'a'", "jnp.ones(2)", "1j", "None")),
+        *(f"lax.switch({i}, [lambda: 1, lambda: 2])" for i in (
+            "'a'", "{}", "(1,)", "[0, 1]", "jnp.ones(2, int)", "1.", "True")),
         "m.jit(lambda n: lax.scan(lambda c, x: (c, x), 0, jnp.arange(3), unroll=n))(2)",
     ],
     "loops of Python": [
@@ -47,6 +49,8 @@ ROWS: dict[str, list[str]] = {
         "lax.custom_linear_solve(lambda x: x, x, lambda _, b: [b])",
         "lax.custom_linear_solve(lambda x: [x], [x], lambda _, b: b)",
         "lax.custom_linear_solve(lambda x: x, x, lambda _, b: ([b], 1), has_aux=True)",
+        "lax.custom_linear_solve(lambda x: (x, x), x, lambda _, b: b)",
+        "lax.custom_linear_solve(lambda x: x, (x, x), lambda _, b: b[0])",
         "m.grad(lambda b: lax.custom_linear_solve(lambda x: x, b, lambda _, b: b, lambda _, b: [b]).sum())(x)",
         "m.grad(lambda a: lax.custom_root(lambda x: x - a, 1., lambda _, x: a, lambda _, y: (y, y)))(2.)",
     ],

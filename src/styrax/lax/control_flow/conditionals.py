@@ -137,6 +137,8 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
             operands = (operand,)
         if pred is None:
             raise TypeError("cond predicate is None")
+        if isinstance(pred, Sequence):
+            raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
         aval = _scalar_aval(pred, "Pred must be a scalar", "Pred type must be either boolean or number")
         if not (aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)) or dtypes.issubdtype(
             aval.dtype, np.complexfloating
@@ -158,9 +160,8 @@ def _scalar_aval(x: Any, what: str, kind: str) -> Any:
     try:
         aval = get_aval(x)
     except TypeError:
-        if isinstance(x, (list, tuple)):
-            raise TypeError(f"{what}, got {x} of type {type(x)}") from None
-        raise TypeError(f"{kind}, got {x}.") from None
+        shape = np.shape(x) if isinstance(x, (list, tuple)) else ()
+        raise TypeError(f"{what}, got {x} of shape {shape}." if shape else f"{kind}, got {x}.") from None
     if not isinstance(aval, ShapedArray) or aval.shape:
         raise TypeError(f"{what}, got {x} of shape {aval.shape}.")
     return aval

@@ -154,10 +154,10 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable
                 raise ValueError(f"with has_aux=True, {name}() must return a pair, got {out_tree}")
             out_tree = children[0]
             out_avals = out_avals[: out_tree.num_leaves]
-        _check_tree(name, out_tree, "b", b_tree)
         shapes, wanted = [a.shape for a in out_avals], [a.shape for a in avals]
         if shapes != wanted:
             raise ValueError(f"{name}() output shapes must match b, got {shapes} and {wanted}")
+        _check_tree(name, out_tree, "b", b_tree)
         return body
 
     matvec_body = checked(trace_body("custom_linear_solve", matvec, in_tree, avals), "matvec")
