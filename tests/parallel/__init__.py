@@ -6,7 +6,19 @@ under JAX compiled (it runs operation by operation otherwise), under Styrax once
 
 from __future__ import annotations
 
-from . import arrays, collectives, compositions, derivatives, effects, explicit, exports, mistakes, pmaps, unbatched
+from . import (
+    arrays,
+    collectives,
+    compositions,
+    constraints,
+    derivatives,
+    effects,
+    explicit,
+    exports,
+    mistakes,
+    pmaps,
+    unbatched,
+)
 
 SETUP = """
 import copy, functools, pickle
@@ -27,5 +39,5 @@ S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
-    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **unbatched.ROWS,
+    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **unbatched.ROWS, **constraints.ROWS,
 }

@@ -154,7 +154,9 @@ def to_device(self: Array, device: DeviceLike, *, stream: Object = None) -> Arra
     """The array on another device."""
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    return conversion.place(self, device)
+    from styrax.lax.collectives.placing import device_put
+
+    return device_put(self, device)
 
 
 def byteswap(self: Array, inplace: bool = False) -> Array:

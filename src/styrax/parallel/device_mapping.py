@@ -24,7 +24,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree
-from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
+from ..lax.collectives.placing import constrain, device_put, reshard_p
 from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
@@ -393,8 +393,8 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any
     A traced one says how it is spread, and so does its derivative.
     """
     if not isinstance(x, Tracer):
-        if (isinstance(x, Array) and x.committed and isinstance(mesh, Mesh) and state.trace.is_eval
-                and x.devices() != set(mesh.devices.flat)):
+        committed = isinstance(x, Array) and x.committed and state.trace.is_eval
+        if committed and isinstance(mesh, Mesh) and x.devices() != set(mesh.devices.flat):
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got an argument with shape "
                 f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and shard_map with "
@@ -579,11 +579,6 @@ def _is_apart(mesh: Mesh | AbstractMesh) -> bool:
     return isinstance(mesh, Mesh) and host_devices.cohort is None and home(tuple(mesh.devices.flat)) is not None
 
 
-def _is_over_devices(mesh: Mesh) -> bool:
-    """Whether it matters which of several devices has which part of an array."""
-    return backends.several or together(tuple(mesh.devices.flat)) is not None
-
-
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
     """A result that tells how it is spread."""
     if isinstance(mesh, AbstractMesh) and spec is not None and mesh.explicit_axes and isinstance(x, Tracer):
@@ -598,8 +593,7 @@ def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> An
 
 
 def _told(x: Tracer, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """A traced value of which the program says on which devices it is."""
-    if spec is None or not isinstance(mesh, Mesh) or not _is_over_devices(mesh):
+    """A traced value of which the program says on which devices it is, where there are several."""
+    if spec is None or not isinstance(mesh, Mesh) or not (backends.several or together(tuple(mesh.devices.flat))):
         return x
-    return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
-                                      unconstrained_dims=frozenset())
+    return constrain(x, NamedSharding(mesh, spec))

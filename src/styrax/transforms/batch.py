@@ -186,13 +186,11 @@ class BatchTrace(Trace):
     def _by_device(self, primitive: Primitive, vals: Sequence[Any], dims: Sequence[int | None],
                    params: dict[str, Any]) -> tuple[Any, Any]:
         """A primitive that cannot be batched: on devices it need not be, each has an array as any other."""
-        from .in_turn import by_device
-
         def call(*args: Any) -> Sequence[Any]:
             out = primitive.bind(*args, **params)
             return out if primitive.multiple_results else [out]
 
-        out, out_dims = by_device(self.axis_data, call, vals, dims)
+        out, out_dims = hooks.by_device(self.axis_data, call, vals, dims)
         return (out, out_dims) if primitive.multiple_results else (out[0], out_dims[0])
 
     def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:

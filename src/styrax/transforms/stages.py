@@ -264,9 +264,10 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
             f"{len(wrong)} mismatches, including:\n" + "\n".join(wrong))
 
 
-def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
-    return [Format(None, None) if s is None else Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
-            for s, a in zip(tree.tree_leaves(shardings, is_leaf=lambda s: s is None), avals, strict=True)]
+def _formats(structure: tree.PyTreeDef, shardings: PyTree, avals: Sequence[Any]) -> PyTree:
+    return structure.unflatten([
+        Format(None, None) if s is None else Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
+        for s, a in zip(structure.flatten_up_to(shardings), avals, strict=True)])
 
 
 class Compiled(Lowered):
@@ -330,14 +331,22 @@ class Compiled(Lowered):
                                        or [_on_device()] * len(params["out_shardings"]))
 
     @property
+    def out_info(self) -> Any:
+        """The structure of the results, with a `ShapeDtypeStruct` for each, which tells also how it lies where."""
+        return tree.tree_unflatten(self.out_tree, [
+            a if a.is_high else ShapeDtypeStruct(a.shape, a.dtype, sharding=f)
+            for a, f in zip(self._closed.out_avals, tree.tree_leaves(self.output_formats), strict=True)])
+
+    @property
     def input_formats(self) -> Any:
         """How the arguments are expected to lie in memory, and where: `Format`s in a tree like `(args, kwargs)`."""
-        return tree.tree_unflatten(self.in_tree, _formats(self.input_shardings, self._closed.in_avals))
+        avals = self._closed.in_avals
+        return _formats(self.in_tree, self.input_shardings, avals[len(avals) - self.in_tree.num_leaves:])
 
     @property
     def output_formats(self) -> Any:
         """How the results will lie in memory, and where: `Format`s in a tree like them."""
-        return tree.tree_unflatten(self.out_tree, _formats(self.output_shardings, self._closed.out_avals))
+        return _formats(self.out_tree, self.output_shardings, self._closed.out_avals)
 
     call = __call__
 
