@@ -44,6 +44,17 @@ ROWS: dict[str, list[str]] = {
         "python(lambda v: lax.while_loop(lambda x: x < 3, lambda x: x + 1, v), 1)",
         "python(lambda v: m.vmap(lambda n: lax.while_loop(lambda x: x < n, lambda x: x + 1, v))(jnp.arange(3)), 0)",
     ],
+    "functions": [
+        "lax.batch_matmul(jnp.ones((2, 3, 3)), jnp.ones((4, 3, 3)))", "lax.add(jnp.ones((2, 3)), x)",
+        "jnp.broadcast_to(jnp.ones((2, 3)), (3,))", "jnp.full(3, x.reshape(3, 1))", "jnp.broadcast_to(x, (2, 4))",
+        "lax.pad(x, x, [(1, 1, 0)])", "x.mT", "jnp.rot90(x)", "jnp.pad(x, 1, mode='edge', constant_values=1)",
+        "jnp.meshgrid(jnp.ones((2, 3)), x)", "jnp.arange(x)", "jnp.array([x, jnp.ones(2)])",
+        "lax.reduce_sum_p.bind(x, axes=(3,), out_sharding=None)", "lax.bitcast_convert_type(x, jnp.complex64)",
+        "jnp.linalg.multi_dot([x[None], x[None]])", "jnp.linalg.cond(x)", "jnp.linalg.cond(x[None], p=1)",
+        "jnp.linalg.norm(x[None, None], ord=2)", "jnp.linalg.eig(x[None])", "jnp.searchsorted(x, 1., side='middle')",
+        "m.device_put('a')", "m.set_mesh(3)",
+        "m.config.update('jax_platforms', 3)",
+    ],
     "solvers": [
         "lax.custom_linear_solve(lambda x: [x], x, lambda _, b: b)",
         "lax.custom_linear_solve(lambda x: x, x, lambda _, b: [b])",

@@ -295,7 +295,8 @@ def _stacked(x: Any, dtype: Any) -> Array:
         shapes = {p.shape for p in parts}
         if len(shapes) > 1:
             raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
-                            f"concatenated: the parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
+                            "concatenated: concatenating along dimension 0 for shapes "
+                            f"{', '.join(str(p.shape) for p in parts)}.")
         return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
     return convert(unwrap(x), dtype)
 

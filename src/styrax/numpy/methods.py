@@ -199,7 +199,7 @@ def diagonal(self: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ar
 def mT(self: Array) -> Array:
     """The array with its last two axes exchanged."""
     if self.ndim < 2:
-        raise ValueError("x.mT requires x to have at least 2 dimensions.")
+        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={self.ndim}")
     return shaping.matrix_transpose(self)
 
 

@@ -347,7 +347,7 @@ class set_mesh:
 
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got type {type(mesh)}")
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
         if not tracing.trace.is_eval:
             raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
         self.before = state.concrete, state.abstract
