@@ -55,6 +55,13 @@ ROWS: dict[str, list[str]] = {
         "m.device_put('a')", "m.set_mesh(3)",
         "m.config.update('jax_platforms', 3)",
     ],
+    "arguments of functions with rules": [
+        f"{start}, {call})" for start in ("told(m.custom_jvp", "told(m.custom_vjp") for call in (
+            "lambda x: x, lambda f: f()", "lambda x: x, lambda f: f(x, x)", "lambda x: x, lambda f: f(y=x)",
+            "lambda x, *, k: x, lambda f: f(x, k=2)", "lambda x, k=2: x * k, lambda f: f(x)",
+            "lambda x, k=2: x * k, lambda f: f(x, k=3)", "lambda x: x, lambda f: m.jit(f)(x, x)",
+            "lambda x, *, k: x, lambda f: m.jit(lambda x: f(x, k=2))(x)")
+    ],
     "solvers": [
         "lax.custom_linear_solve(lambda x: [x], x, lambda _, b: b)",
         "lax.custom_linear_solve(lambda x: x, x, lambda _, b: [b])",
@@ -92,6 +99,16 @@ def grow(carry: Any) -> Any:
     return x, y + x
 
 
+def told(transformation: Any, f: Any, use: Any) -> Any:
+    """What a use of a function with a rule gives."""
+    function = transformation(f)
+    if hasattr(function, "defjvp"):
+        function.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    else:
+        function.defvjp(lambda *xs: (f(*xs), xs), lambda xs, ct: (ct,) * len(xs))
+    return use(function)
+
+
 def names(m: Any) -> dict[str, Any]:
     jnp = m.numpy
 
@@ -100,7 +117,8 @@ def names(m: Any) -> dict[str, Any]:
             out = f(v)
         return m.tree.map(lambda x: (isinstance(x, m.Array), np.asarray(x).tolist(), str(x.dtype)), out), v
 
-    return {"m": m, "jnp": jnp, "lax": m.lax, "np": np, "x": jnp.ones(3), "NT": NT, "grow": grow, "python": python}
+    return {"m": m, "jnp": jnp, "lax": m.lax, "np": np, "x": jnp.ones(3), "NT": NT, "grow": grow, "told": told,
+            "python": python}
 
 
 def outcome(package: str, row: str) -> tuple[str, str]:
