@@ -139,11 +139,16 @@ class Traced(Stage):
         if lowering_platforms is None:
             params = self._program.params
             module_signature.check_platform((*params["in_shardings"], *params["out_shardings"], *self._given))
-        return Lowered(self._program, self._given)
+        return Lowered(self._program, self._given, lowering_platforms)
 
 
 class Lowered(Stage):
     """A function lowered for arguments of some types."""
+
+    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = (),
+                 platforms: Sequence[str] | None = None):
+        super().__init__(program, given)
+        self._platforms = platforms
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text. `dialect`: "stablehlo" (default), "hlo" (the same operations as XLA prints them),
@@ -174,7 +179,8 @@ class Lowered(Stage):
         params = self._program.params
         told = module_signature.signature(self.out_tree, closed, params["in_shardings"], params["out_shardings"],
                                           self._donated, self._given)
-        return backends.stablehlo_text(closed, f"jit_{self.fun_name}", located=located, told=told)
+        wanted = {} if self._platforms is None else {"platforms": tuple(self._platforms)}
+        return backends.stablehlo_text(closed, f"jit_{self.fun_name}", located=located, told=told, **wanted)
 
     def compile(self, compiler_options: dict[str, Any] | None = None, *,
                 device_assignment: Sequence[Device] | None = None) -> Compiled:

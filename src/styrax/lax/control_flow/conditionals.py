@@ -91,7 +91,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
         if config.config.jax_disable_jit and is_concrete(index):
             return branches[int(concrete_or_error(None, index))](*operands)
         names = [f"branch {i}" if i == 0 else f"branch{i}" for i in range(len(branches))]
-        return _bind_branches("switch", index, branches, names, operands)
+        return bind_branches("switch", index, branches, names, operands)
     except Exception as error:
         hide_frames(error)
         raise
@@ -149,7 +149,7 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
         if aval.dtype != np.bool_:
             pred = lax.ne(pred, np.zeros((), aval.dtype)[()])
         index = lax.convert_element_type(pred, np.int32)
-        return _bind_branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
+        return bind_branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
     except Exception as error:
         hide_frames(error)
         raise
@@ -167,7 +167,7 @@ def _scalar_aval(x: Any, what: str, kind: str) -> Any:
     return aval
 
 
-def _bind_branches(
+def bind_branches(
     construct: str, index: Any, funs: Sequence[Callable], names: Sequence[str], operands: tuple
 ) -> Any:
     leaves, in_tree = flatten_arguments(operands)
