@@ -17,6 +17,7 @@ from . import (
     exports,
     mistakes,
     pmaps,
+    rooflines,
     unbatched,
 )
 
@@ -39,5 +40,5 @@ S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
-    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **unbatched.ROWS, **constraints.ROWS,
+    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **unbatched.ROWS, **constraints.ROWS, **rooflines.ROWS,
 }
