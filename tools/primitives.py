@@ -35,7 +35,8 @@ compares this file with them, and asks JAX about each gap.
 - What other rules give: **jvp**, it is linearised through its JVP; **whole**, an equation is computed or recorded, kept
   or dropped, as a whole; **program**, the program inside is what counts; **control**, the compiler knows the control
   flow by its trait; **keys**, the equation is rewritten on the plain arrays behind keys; **discharged**, references
-  have become values; **no operands**, nothing is mapped; **no results**, nothing is handed back.
+  have become values; **no operands**, nothing is mapped; **no results**, nothing is handed back; **chosen**,
+  the program for a platform has its branch in place of the equation.
 - **at once**: bound, it runs what it calls, and no program has an equation of it.
 - **–**: JAX has no such rule either. **undefined**: mathematics has none.
 
@@ -73,7 +74,7 @@ def _linearize(p: Primitive) -> str:
 def _batching(p: Primitive) -> str:
     if p in rules.batchers or p in rules.fancy_batchers:
         return RULE
-    return "no operands" if p.name == "empty" else NONE
+    return "no operands" if p.name in ("empty", "platform_index") else NONE
 
 
 def _partial_evaluation(p: Primitive) -> str:
@@ -94,6 +95,8 @@ def _lowering(table: str) -> Callable[[Primitive], str]:
             return "control"
         if p in physicals:
             return "keys"
+        if p.name == "platform_index":
+            return "chosen"
         return "discharged" if p in rules.discharges else NONE
 
     return cell

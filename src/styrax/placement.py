@@ -145,6 +145,9 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
         if not hasattr(x, "dtype"):
             raise AttributeError(f"{type(x).__name__!r} object has no attribute 'dtype': it is no array")
         if not isinstance(x, Array) or isinstance(x, Tracer):
+            if isinstance(x, Tracer):
+                raise ValueError("jax.make_array_from_single_device_arrays requires a list of concrete arrays as "
+                                 f"input, but got types {set(map(type, arrays))}")
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
         if dtype is not None and np.dtype(dtype) != x.dtype:
             raise ValueError("If `dtype` is provided to `jax.make_array_from_single_device_arrays`, it must match the "

@@ -645,7 +645,7 @@ def test_specifications_for_results_without_arrays():
     with mesh:
         sharding = jax.NamedSharding(mesh, spec)
         assert jax.device_put([X, (None, X)], [sharding, sharding])[1][0] is None
-        assert lax.with_sharding_constraint([X, (None, X)], [None, sharding])[1][0] is None
+        assert lax.with_sharding_constraint([X, (None, X)], [sharding, sharding])[1][0] is None
 
 
 def test_what_can_change_of_a_type():

@@ -61,6 +61,7 @@ EXCLUDED: dict[str, tuple[str, tuple[str, ...]]] = {
     "tokens": ("they hold no value", ("after_all", "create_token")),
     "hints": ("a program's meaning is the same without", ("layout_constraint", "xla_metadata_value", "remat_opt")),
     "only here": ("JAX has no such operation", ("log2", "one_minus_square", "polynomial")),
+    "platforms": ("each has a value of its own", ("platform_index",)),
     "symbolic sizes": ("only in exported programs", ("dim_as_value",)),
     "no public function": (
         "JAX offers no way to write the equation",

@@ -120,3 +120,27 @@ def test_specs_may_be_integers():
             rules.unregister_vmappable(Held)
 
     np.testing.assert_array_equal(result(jax, batching), result(oracle, oracle_batching))
+
+
+@pytest.mark.parametrize("way", [
+    lambda jax, f: f, lambda jax, f: jax.jit(f), lambda jax, f: jax.grad(lambda x: f(x).sum()),
+    lambda jax, f: jax.vmap(lambda x: f(x * np.ones(3, np.float32))),
+    lambda jax, f: lambda x: jax.jit(jax.vmap(f, in_axes=1))(x * np.ones((3, 1), np.float32)),
+])
+def test_elements_and_wholes_are_computed(way):
+    """The functions of a type apply operations to what they are given."""
+    class Held:
+        def __init__(self, data):
+            self.data = data
+
+    def result(jax, rules):
+        rules.register_vmappable(Held, int, int, lambda element_of, _, x, axis: Held(element_of(x.data * x.data, axis)),
+                                 lambda all_of, size, x, axis: Held(all_of(size, jax.numpy.sin(x.data) + 1, axis) * 3),
+                                 None)
+        try:
+            f = way(jax, lambda x: jax.vmap(lambda a: Held(a.data * 2), axis_size=x.shape[0])(Held(x)).data)
+            return np.asarray(f(X[1]))
+        finally:
+            rules.unregister_vmappable(Held)
+
+    np.testing.assert_allclose(result(jax, batching), result(oracle, oracle_batching), rtol=1e-6)

@@ -692,3 +692,51 @@ def test_platform_dependent(name):
     check(run(slax, X), expected)
     check(jit(lambda x: run(slax, x))(X), jax.jit(lambda x: run(jax.lax, x))(X))
     check(api.vmap(lambda x: run(slax, x))(X), jax.vmap(lambda x: run(jax.lax, x))(X))
+
+
+def by_platform(L, x):
+    return L.platform_dependent(x, cpu=L.sin, tpu=lambda x: L.mul(x, np.float32(3)),
+                                default=lambda x: L.mul(x, np.float32(5)))
+
+
+PROGRAMS_BY_PLATFORM = {
+    "plain": lambda m, f: f,
+    "inner": lambda m, f: lambda x: m.jit(f)(x) * 2,
+    "scan": lambda m, f: lambda x: m.lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0],
+    "branch": lambda m, f: lambda x: m.lax.cond(x.sum() > 0, f, lambda x: x, x),
+    "while": lambda m, f: lambda x: m.lax.while_loop(lambda c: c.sum() < 0, lambda c: f(c) + 2, x),
+    "vmap": lambda m, f: m.vmap(f),
+    "gradient": lambda m, f: m.grad(lambda x: f(x).sum()),
+    "checkpoint": lambda m, f: m.grad(lambda x: m.checkpoint(f)(x).sum()),
+    "captured": lambda m, f: lambda x: m.lax.platform_dependent(cpu=lambda: f(x), default=lambda: f(x) + x),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS_BY_PLATFORM)
+def test_programs_for_platforms(name):
+    """The branch is that of the platform that a program is compiled or lowered for."""
+    found = []
+    for m in (styrax, jax):
+        f = PROGRAMS_BY_PLATFORM[name](m, lambda x, m=m: by_platform(m.lax, x))
+        values = [np.asarray(g(X)) for g in (f, m.jit(f))]
+        texts = [m.jit(f).trace(X).lower(lowering_platforms=(p,)).as_text() for p in ("cpu", "tpu", "cuda")]
+        found.append((values, [[word in text for word in ("sine", "dense<3.0", "dense<5.0")] for text in texts]))
+    for got, wanted in zip(found[0][0], found[1][0], strict=True):
+        check(got, wanted)
+    assert found[0][1] == found[1][1]
+
+
+def test_programs_without_a_branch_for_the_platform():
+    f = styrax.jit(lambda x: slax.platform_dependent(x, tpu=lambda x: slax.mul(x, np.float32(3))))
+    assert f.eval_shape(X).shape == X.shape
+    assert "dense<3.0" in f.trace(X).lower(lowering_platforms=("tpu",)).as_text()
+    for use in (f, lambda x: f.lower(x).as_text(), lambda x: styrax.vmap(f)(x), lambda x: f.lower(x).compile()):
+        with pytest.raises(NotImplementedError, match="not found for platform cpu"):
+            use(X)
+
+
+def test_an_exported_program_asks_where_it_is_called():
+    exported = styrax.export.export(styrax.jit(lambda x: by_platform(slax, x)), platforms=("tpu", "cpu"))(X)
+    assert "dense<3.0" in exported.mlir_module()
+    for program in (exported, styrax.export.deserialize(exported.serialize())):
+        check(program.call(X), np.sin(X))

@@ -6,7 +6,21 @@ under JAX compiled (it runs operation by operation otherwise), under Styrax once
 
 from __future__ import annotations
 
-from . import arrays, collectives, compositions, derivatives, effects, explicit, exports, mistakes, pmaps, summands
+from . import (
+    arrays,
+    collectives,
+    compositions,
+    constraints,
+    derivatives,
+    effects,
+    explicit,
+    exports,
+    mistakes,
+    pmaps,
+    rooflines,
+    summands,
+    unbatched,
+)
 
 SETUP = """
 import copy, functools, pickle
@@ -30,5 +44,6 @@ S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
-    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **summands.ROWS,
+    **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **summands.ROWS, **unbatched.ROWS, **constraints.ROWS,
+    **rooflines.ROWS,
 }

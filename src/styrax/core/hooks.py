@@ -23,6 +23,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
 | `BatchTrace` | `transforms.batch` | `core.tracing.introspection` | the class of traces that map |
+| `by_device` | `transforms.in_turn` | `transforms.batch` | what devices do one after the other |
 | `mapped_aval` | `transforms.batch` | `core.types.avals` | the type of one example |
 | `unmapped_aval` | `transforms.batch` | `core.types.avals` | the type of many examples |
 | `zeros_like_aval` | `transforms.zeros` | `core.types.avals` | an array of zeros |
@@ -93,6 +94,7 @@ PROVIDERS = {
     "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",
     "core.programs.serial": "serialized:to_text",
     "transforms.batch": "BatchTrace mapped_aval unmapped_aval",
+    "transforms.in_turn": "by_device",
     "transforms.references": "Ref",
     "transforms.zeros": "add_any zeros_like_aval",
     "transforms.jit": "apply_stateful:apply_primitive",

@@ -18,17 +18,19 @@ import numpy as np
 from .. import lax
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shape_struct import ShapeDtypeStruct
+from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from ..core.programs.primitive import Primitive
 from ..core.programs.traits import Control
 from ..core.tracing.trace import get_aval
-from ..core.trees import tree
+from ..core.trees import tree, tree_paths
 from ..core.types.avals import AbstractValue, ShapedArray
 from ..core.types.typing import Function, Object, PyTree
 from ..lax.reductions.convolution import conv_general_dilated_p
 from ..lax.reductions.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from ..lax.reductions.reduce import reduce_sum_p
 from ..transforms.tracing import make_jaxpr
+from . import interconnect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +226,53 @@ for _primitive in (lax.scatter_p, lax.scatter_add_p, lax.scatter_sub_p, lax.scat
     _rules[_primitive] = _scatter
 
 
+# -- between devices ------------------------------------------------------------------------------------
+
+
+def _between(context: RooflineRuleContext, names: Any, cost: Callable[[list[int]], interconnect.Cost],
+             phases: int = 1) -> RooflineResult:
+    """The costs of a collective over mesh axes, by the sizes of these: the same along each."""
+    axes = names if isinstance(names, (tuple, list)) else (names,)
+    axes = [n for n in axes if context.mesh is not None and n in context.mesh.shape]
+    if not axes:
+        return RooflineResult.zeros()
+    moved, hops = cost([context.mesh.shape[n] for n in axes])  # type: ignore[union-attr]
+    return RooflineResult(ici_bytes=dict.fromkeys(axes, phases * moved), ici_latency=dict.fromkeys(axes, phases * hops))
+
+
+@register_roofline(lax.psum_p)
+def _psum(context: RooflineRuleContext, x: RooflineShape, *, axes: Any, **_: Any) -> RooflineResult:
+    """Sums are scattered, and gathered."""
+    return _between(context, axes, lambda sizes: interconnect.ring(sizes, x.bytes // math.prod(sizes)), phases=2)
+
+
+@register_roofline(lax.pmin_p)
+@register_roofline(lax.pmax_p)
+def _pmax(context: RooflineRuleContext, x: RooflineShape, *, axes: Any, **_: Any) -> RooflineResult:
+    """As of one element."""
+    return _between(context, axes, lambda sizes: interconnect.ring(sizes, x.dtype.itemsize))
+
+
+@register_roofline(lax.all_gather_p)
+def _all_gather(context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any) -> RooflineResult:
+    return _between(context, axis_name, lambda sizes: interconnect.ring(sizes, x.bytes))
+
+
+@register_roofline(lax.reduce_scatter_p)
+def _reduce_scatter(context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any) -> RooflineResult:
+    return _between(context, axis_name, lambda sizes: interconnect.ring(sizes, x.bytes // math.prod(sizes)))
+
+
+@register_roofline(lax.all_to_all_p)
+def _all_to_all(context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any) -> RooflineResult:
+    return _between(context, axis_name, lambda sizes: interconnect.exchange(sizes, x.bytes))
+
+
+@register_roofline(lax.ppermute_p)
+def _ppermute(context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, perm: Any) -> RooflineResult:
+    return _between(context, axis_name, lambda sizes: interconnect.permutation(sizes, x.bytes, perm))
+
+
 # -- programs ---------------------------------------------------------------------------------------------
 
 
@@ -290,15 +339,6 @@ def _abstract(args: PyTree, dtype: Any = None) -> PyTree:
     return tree.tree_map(one, args)
 
 
-def _spread(f: Function, mesh: Any, in_specs: Any, out_specs: Any) -> Function:
-    """The function over a mesh, if there is one."""
-    if mesh is None or in_specs is None or out_specs is None:
-        return f
-    from .. import shard_map
-
-    return shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
-
-
 def roofline(f: Function, mesh: Mesh | AbstractMesh | None = None, in_specs: PyTree = None, out_specs: PyTree = None,
              *, pin_lhs_in_vmem: bool = False, pin_rhs_in_vmem: bool = False, vjp: bool = False,
              print_jaxpr: bool = False) -> Callable[..., tuple[PyTree, RooflineResult]]:
@@ -316,32 +356,69 @@ def roofline(f: Function, mesh: Mesh | AbstractMesh | None = None, in_specs: PyT
     """
 
     def estimate(*args: Any) -> tuple[PyTree, RooflineResult]:
-        closed, out = make_jaxpr(_spread(f, mesh, in_specs, out_specs), return_shape=True)(*_abstract(args))
+        local, axes, unused = _on_one_device(_abstract(args), mesh, in_specs, out_specs)
+        closed, out = make_jaxpr(f, axis_env=axes, return_shape=True)(*local)
         if vjp:
-            closed = _pullback(f, mesh, in_specs, out_specs, args, out)
+            closed = _pullback(f, local, axes, unused)
         if print_jaxpr:
             print(closed)
-        jaxpr = closed.jaxpr
-        if mesh is not None and len(jaxpr.eqns) == 1:  # the equation of `shard_map` itself is no cost
-            (jaxpr,) = list(_inner(jaxpr.eqns[0])) or [jaxpr]
-        return out, _costs(jaxpr, mesh, pin_lhs_in_vmem, pin_rhs_in_vmem)
+        costs = _costs(closed.jaxpr, mesh, pin_lhs_in_vmem, pin_rhs_in_vmem)
+        return _on_all_devices(out, mesh, out_specs) if axes else out, costs
 
     return estimate
 
 
-def _pullback(f: Function, mesh: Any, in_specs: Any, out_specs: Any, args: tuple, out: PyTree) -> ClosedJaxpr:
+def _on_one_device(args: tuple[PyTree, ...], mesh: Any, in_specs: Any, out_specs: Any
+                   ) -> tuple[tuple[PyTree, ...], list[tuple[Any, int]], list[tuple[Any, ...]]]:
+    """The parts of arguments that a device has, the axes with their sizes, and for each leaf the axes that are used and
+    along which it is the same: its cotangent is summed along these."""
+    leaves, structure = tree.tree_flatten(args)
+    if mesh is None or in_specs is None or out_specs is None:
+        return args, [], [()] * len(leaves)
+    specs = _by_leaf(in_specs, args)
+    told = [s for s in tree.tree_leaves(out_specs) if isinstance(s, PartitionSpec)]
+    own = [{n for e in s for n in axes_of(e)} for s in (*specs, *told)]
+    used = [n for n in mesh.axis_names if any(n in names for names in own)]
+    parts = [x.update(shape=NamedSharding(mesh, s).shard_shape(x.shape)) for x, s in zip(leaves, specs, strict=True)]
+    unused = [tuple(n for n in used if n not in names) for names in own[:len(specs)]]
+    return tree.tree_unflatten(structure, parts), list(mesh.shape.items()), unused
+
+
+def _by_leaf(specs: Any, values: PyTree) -> list[PartitionSpec]:
+    prefix = tuple(specs) if isinstance(specs, list) else specs
+    found = tree_paths.broadcast_prefix(prefix, values, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    return [PartitionSpec() if s is None else s for s in found]
+
+
+def _on_all_devices(out: PyTree, mesh: Any, out_specs: Any) -> PyTree:
+    """Results of which each device has such a part."""
+    leaves, structure = tree.tree_flatten(out)
+    whole = []
+    for x, spec in zip(leaves, _by_leaf(out_specs, out), strict=True):
+        parts = [math.prod(mesh.shape[n] for n in axes_of(e)) for e in spec]
+        shape = [d * n for d, n in zip(x.shape, [*parts, *[1] * (x.ndim - len(parts))], strict=True)]
+        whole.append(x.update(shape=tuple(shape), sharding=NamedSharding(mesh, spec)))
+    return tree.tree_unflatten(structure, whole)
+
+
+def _pullback(f: Function, args: tuple[PyTree, ...], axes: list[tuple[Any, int]], unused: list[tuple[Any, ...]]
+              ) -> ClosedJaxpr:
     """The program from residuals and cotangents to cotangents."""
     from ..transforms.api import vjp
 
-    small = np.dtype("bfloat16")
     found: list[ClosedJaxpr] = []
 
     def forward(*primals: Any) -> PyTree:
-        outs, pull = vjp(_spread(f, mesh, in_specs, out_specs), *primals)
-        found.append(make_jaxpr(pull)(_abstract(outs)))
+        outs, pull = vjp(f, *primals)
+
+        def back(cts: PyTree) -> list[Any]:
+            return [lax.psum(ct, names) if names else ct
+                    for ct, names in zip(tree.tree_leaves(pull(cts)), unused, strict=True)]
+
+        found.append(make_jaxpr(back, axis_env=axes)(_abstract(outs)))
         return outs
 
-    make_jaxpr(forward)(*_abstract(args, small))
+    make_jaxpr(forward, axis_env=axes)(*_abstract(args, np.dtype("bfloat16")))
     return found[0]
 
 

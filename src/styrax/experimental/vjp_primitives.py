@@ -13,6 +13,7 @@ from ..core.trees import tree
 from ..core.types.avals import AbstractValue
 from ..core.types.typing import Array, PyTree
 from ..transforms import batching
+from ..transforms.in_turn import by_device
 from ..transforms.jvp import custom_lin_p
 from ..transforms.linear import is_undefined_primal
 from ..transforms.zeros import Zero, add_tangents, instantiate_zeros
@@ -77,8 +78,7 @@ class VJPHiPrimitive:
         leaves, in_tree = tree.tree_flatten(args)
         if in_tree != self.in_tree:
             raise TypeError(f"{type(self).__name__} takes arguments of structure {self.in_tree}, got {in_tree}")
-        primitive = linearized_p if self._defines("vjp_fwd") or self._defines("lin") else differentiated_p
-        return self.out_tree.unflatten(primitive.bind(*leaves, prim=self))
+        return self.out_tree.unflatten(_primitive_of(self).bind(*leaves, prim=self))
 
     def expand(self, *args: PyTree) -> PyTree:
         raise NotImplementedError(f"subclass {type(self)} must implement `expand`")
@@ -144,6 +144,10 @@ class VJPHiPrimitive:
                 and self.in_tree == other.in_tree and self.params == other.params)  # type: ignore[attr-defined]
 
 
+def _primitive_of(prim: VJPHiPrimitive) -> Primitive:
+    return linearized_p if prim._defines("vjp_fwd") or prim._defines("lin") else differentiated_p
+
+
 def _is_none(x: Any) -> bool:
     return x is None
 
@@ -165,7 +169,10 @@ def _transpose(cts: Sequence[Any], *args: Any, prim: VJPHiPrimitive) -> list[Any
 
 
 def _batch(axis_data: batching.AxisData, args: Sequence[Any], dims: Sequence[int | None], *,
-           prim: VJPHiPrimitive) -> tuple[list[Any], list[int | None]]:
+           prim: VJPHiPrimitive) -> tuple[list[Any], Sequence[int | None]]:
+    if axis_data.devices and not (prim._defines("batch") or prim._defines("batch_dim_rule")):
+        primitive = _primitive_of(prim)
+        return by_device(axis_data, lambda *xs: primitive.bind(*xs, prim=prim), args, dims)
     out, out_dims = prim.batch(axis_data, prim.in_tree.unflatten(args), prim.in_tree.unflatten(dims))
     leaves = tree.tree_leaves(out)
     found = tree.tree_leaves(out_dims, is_leaf=_is_none)

@@ -256,9 +256,8 @@ def _bitcast_shape(x: Any, *, new_dtype: Any) -> tuple:
     if not x.shape or x.shape[-1] * old != new:
         last = x.shape[-1] if x.shape else 1
         raise ValueError(
-            f"bitcast_convert_type of an array of shape {x.shape} from {x.dtype.name} ({old} bits) to "
-            f"{new_dtype.name} ({new} bits) needs a last dimension that fills one element, but {last} * {old} "
-            f"!= {new}"
+            f"Attempting to convert array of shape {x.shape} from {x.dtype.name} of size {old} bits to "
+            f"{new_dtype.name} of size {new}, bits but {last} * {old} != {new}"
         )
     return x.shape[:-1]
 

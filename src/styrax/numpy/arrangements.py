@@ -108,7 +108,7 @@ def _rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     m = operand("rot90", m)
     if m.ndim < 2:
         raise ValueError(f"rot90 requires its first argument to have ndim at least two, but got first argument of "
-                         f"shape {m.shape}, having ndim={m.ndim}")
+                         f"shape {m.shape}, which has ndim {m.ndim}")
     first, second = axes
     a, b = axis_index(first, m.ndim), axis_index(second, m.ndim)
     if a == b:

@@ -73,7 +73,9 @@ def spread(x: Any, shape: tuple) -> Array:
     if have == shape:
         return x
     lead = len(shape) - len(have)
-    if lead < 0 or any(a != b and a != 1 for a, b in zip(have, shape[lead:])):
+    if lead < 0:
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={have} {shape=}")
+    if any(a != b and a != 1 for a, b in zip(have, shape[lead:])):
         name = dtype_of(x).name
         raise ValueError(f"Incompatible types for broadcasting: input type={name}[{','.join(map(str, have))}] and "
                          f"requested type={name}[{','.join(map(str, shape))}]")

@@ -12,6 +12,7 @@ from styrax.core import hooks
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
+from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.explicit import check_explicit
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
@@ -123,11 +124,12 @@ def place(x: Any, device: Any) -> Array:
     """`x` on a device (or under a sharding); `x` itself for None, and for a sharding over no mesh, as that of the type
     of an array that is not spread over one.
 
-    Raises ValueError for a partition over axes of the mesh in force that are not explicit.
+    Raises ValueError for a partition over axes of the mesh in force that are not explicit, and for an array that is
+    committed to other devices.
     """
     if device is None or isinstance(device, NamedSharding) and device.mesh.empty:
         return x
-    from styrax.lax.collectives.placing import device_put, over_mesh, reshard
+    from styrax.lax.collectives.placing import constrain, device_put, over_mesh, refuse_other_devices, reshard
 
     if isinstance(device, PartitionSpec) and not mesh.in_force().empty:
         check_explicit(over_mesh(device))
@@ -138,7 +140,12 @@ def place(x: Any, device: Any) -> Array:
     if isinstance(device, NamedSharding) and device.mesh.explicit_axes:  # as types tell it, for all dimensions
         missing = get_aval(x).ndim - len(device.spec)
         device = device.update(spec=device.spec.update(partitions=(*device.spec, *(None,) * missing)))
-    return device_put(x, device)
+    wanted = SingleDeviceSharding(device) if isinstance(device, Device) else device
+    if state.trace.is_eval and isinstance(x, Array) and x.committed and isinstance(wanted, Sharding):
+        refuse_other_devices(x, wanted)
+    if state.trace.is_eval or not isinstance(wanted, Sharding) or isinstance(get_aval(x).dtype, dtypes.ExtendedDType):
+        return device_put(x, device)
+    return constrain(x, wanted)
 
 
 def with_result(f: Callable[..., Array], out_sharding: Any, name: str = "") -> Callable[..., Array]:
@@ -288,7 +295,8 @@ def _stacked(x: Any, dtype: Any) -> Array:
         shapes = {p.shape for p in parts}
         if len(shapes) > 1:
             raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
-                            f"concatenated: the parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
+                            "concatenated: concatenating along dimension 0 for shapes "
+                            f"{', '.join(str(p.shape) for p in parts)}.")
         return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
     return convert(unwrap(x), dtype)
 

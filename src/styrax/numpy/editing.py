@@ -101,7 +101,7 @@ def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "c
         raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
     unknown = set(kwargs) - _PAD_OPTIONS[mode]
     if unknown:
-        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {', '.join(sorted(unknown))}")
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")
     stat_length = kwargs.get("stat_length")

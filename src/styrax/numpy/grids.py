@@ -52,7 +52,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     vectors = [asarray(x) for x in arrays("meshgrid", *xi)]
     if any(v.ndim > 1 for v in vectors):
-        raise ValueError("Arguments to jax.numpy.meshgrid must be at most 1D, got shapes "
+        raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes "
                          f"{[v.shape for v in vectors]}")
     vectors = [v if v.ndim else lax.expand_dims(v, (0,)) for v in vectors]
     swapped = indexing == "xy" and len(vectors) >= 2

@@ -154,7 +154,9 @@ def to_device(self: Array, device: DeviceLike, *, stream: Object = None) -> Arra
     """The array on another device."""
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    return conversion.place(self, device)
+    from styrax.lax.collectives.placing import device_put
+
+    return device_put(self, device)
 
 
 def byteswap(self: Array, inplace: bool = False) -> Array:
@@ -197,7 +199,7 @@ def diagonal(self: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ar
 def mT(self: Array) -> Array:
     """The array with its last two axes exchanged."""
     if self.ndim < 2:
-        raise ValueError("x.mT requires x to have at least 2 dimensions.")
+        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={self.ndim}")
     return shaping.matrix_transpose(self)
 
 

@@ -22,6 +22,7 @@ from . import binary, division, dot_products
 from .promotion import literal
 
 _CONTAINERS = (list, tuple, set, dict)
+_ORDERINGS = ("<", "<=", ">", ">=")
 _OPERANDS = (int, float, complex, np.ndarray, np.generic)
 
 
@@ -43,14 +44,16 @@ def _fits(dtype: Any, kind: type) -> bool:
     return (dtype, kind) in _FITTING or ((dtype, kind) in _FITTING_X64 and config.enable_x64.value)
 
 
-def _unknown(left: Any, right: Any) -> Any:
-    """What an operator gives for an operand that is no array. TypeError for containers, which repeat and join."""
-    if isinstance(left, _CONTAINERS) or isinstance(right, _CONTAINERS):
-        raise TypeError(f"unsupported operand type(s): {type(left).__name__!r} and {type(right).__name__!r}")
-    return NotImplemented
+def _unknown(sign: str, left: Any, right: Any) -> Any:
+    """What an operator gives for an operand that is no array. TypeError for containers, which repeat, join and compare
+    otherwise; Python's own of what cannot be ordered says enough."""
+    if sign in _ORDERINGS or {type(left), type(right)}.isdisjoint(_CONTAINERS):
+        return NotImplemented
+    left, right = ("ArrayImpl" if type(x) is Array else type(x).__name__ for x in (left, right))
+    raise TypeError(f"unsupported operand type(s) for {sign}: {left!r} and {right!r}")
 
 
-def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+def _operator(function: Callable[..., Any], sign: str) -> Callable[..., Any]:
     """An operator: `function(self, other)`, with the decisions that need no promotion made here."""
     primitive, fast = binary.direct.get(function, (function, frozenset()))
 
@@ -66,7 +69,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
                 if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
                     return primitive(self, literal(other, a.dtype))
             elif not _accepts(other):
-                return _unknown(self, other)
+                return _unknown(sign, self, other)
             return function(self, other)
         except Exception as error:
             hide_frames(error)
@@ -75,7 +78,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+def _reflected(function: Callable[..., Any], sign: str) -> Callable[..., Any]:
     primitive, fast = binary.direct.get(function, (function, frozenset()))
     def method(self: Array, other: ArrayLike) -> Array:
         try:
@@ -85,7 +88,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
                 if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
                     return primitive(literal(other, a.dtype), self)
             elif kind is not Array and not _accepts(other):
-                return _unknown(other, self)
+                return _unknown(sign, other, self)
             return function(other, self)
         except Exception as error:
             hide_frames(error)
@@ -98,7 +101,7 @@ def __pow__(self: Array, other: ArrayLike) -> Array:
     try:
         if type(other) is Array or _accepts(other):
             return binary.power(self, other)
-        return NotImplemented
+        return _unknown("** or pow()", self, other)
     except Exception as error:
         hide_frames(error)
         raise
@@ -108,28 +111,28 @@ def __eq__(self: Array, other: ArrayLike) -> Array:
     try:
         if type(other) is Array or _accepts(other):
             return binary.equal(self, other)
-        return _unknown(self, other)
+        return _unknown("==", self, other)
     except Exception as error:
         hide_frames(error)
         raise
 
 
-__add__, __radd__ = _operator(binary.add), _reflected(binary.add)
-__sub__, __rsub__ = _operator(binary.subtract), _reflected(binary.subtract)
-__mul__, __rmul__ = _operator(binary.multiply), _reflected(binary.multiply)
-__truediv__, __rtruediv__ = _operator(binary.true_divide), _reflected(binary.true_divide)
-__floordiv__, __rfloordiv__ = _operator(division.floor_divide), _reflected(division.floor_divide)
-__mod__, __rmod__ = _operator(division.remainder), _reflected(division.remainder)
-__divmod__, __rdivmod__ = _operator(division.divmod), _reflected(division.divmod)
-__matmul__, __rmatmul__ = _operator(dot_products.matmul), _reflected(dot_products.matmul)
-__and__, __rand__ = _operator(binary.bitwise_and), _reflected(binary.bitwise_and)
-__or__, __ror__ = _operator(binary.bitwise_or), _reflected(binary.bitwise_or)
-__xor__, __rxor__ = _operator(binary.bitwise_xor), _reflected(binary.bitwise_xor)
-__lshift__, __rlshift__ = _operator(binary.left_shift), _reflected(binary.left_shift)
-__rshift__, __rrshift__ = _operator(binary.right_shift), _reflected(binary.right_shift)
-__rpow__ = _reflected(binary.power)
-__ne__ = _operator(binary.not_equal)
-__lt__ = _operator(binary.less)
-__le__ = _operator(binary.less_equal)
-__gt__ = _operator(binary.greater)
-__ge__ = _operator(binary.greater_equal)
+__add__, __radd__ = _operator(binary.add, "+"), _reflected(binary.add, "+")
+__sub__, __rsub__ = _operator(binary.subtract, "-"), _reflected(binary.subtract, "-")
+__mul__, __rmul__ = _operator(binary.multiply, "*"), _reflected(binary.multiply, "*")
+__truediv__, __rtruediv__ = _operator(binary.true_divide, "/"), _reflected(binary.true_divide, "/")
+__floordiv__, __rfloordiv__ = _operator(division.floor_divide, "//"), _reflected(division.floor_divide, "//")
+__mod__, __rmod__ = _operator(division.remainder, "%"), _reflected(division.remainder, "%")
+__divmod__, __rdivmod__ = _operator(division.divmod, "divmod()"), _reflected(division.divmod, "divmod()")
+__matmul__, __rmatmul__ = _operator(dot_products.matmul, "@"), _reflected(dot_products.matmul, "@")
+__and__, __rand__ = _operator(binary.bitwise_and, "&"), _reflected(binary.bitwise_and, "&")
+__or__, __ror__ = _operator(binary.bitwise_or, "|"), _reflected(binary.bitwise_or, "|")
+__xor__, __rxor__ = _operator(binary.bitwise_xor, "^"), _reflected(binary.bitwise_xor, "^")
+__lshift__, __rlshift__ = _operator(binary.left_shift, "<<"), _reflected(binary.left_shift, "<<")
+__rshift__, __rrshift__ = _operator(binary.right_shift, ">>"), _reflected(binary.right_shift, ">>")
+__rpow__ = _reflected(binary.power, "** or pow()")
+__ne__ = _operator(binary.not_equal, "!=")
+__lt__ = _operator(binary.less, "<")
+__le__ = _operator(binary.less_equal, "<=")
+__gt__ = _operator(binary.greater, ">")
+__ge__ = _operator(binary.greater_equal, ">=")

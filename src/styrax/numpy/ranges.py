@@ -131,7 +131,7 @@ def _bound(x: Any, name: str) -> Any:
         raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX "
                          "v0.10.0.")
     if value.ndim:
-        raise ValueError(f"jnp.arange: arguments must be scalars; got {name}={x}")
+        raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
     return value if isinstance(x, (np.ndarray, np.generic)) else value[()] if not is_array(x) else value
 
 

@@ -339,7 +339,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     else:
         check_arraylike("searchsorted", a, v, sorter)
     if side not in ("left", "right"):
-        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
+        raise ValueError(f"invalid argument {side=}, expected 'left' or 'right'")
     if method not in _METHODS or method == "default":
         raise ValueError(f"{method!r} is an invalid value for keyword 'method'. Expected one of "
                          "['compare_all', 'scan', 'scan_unrolled', 'sort'].")

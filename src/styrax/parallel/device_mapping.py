@@ -26,7 +26,7 @@ from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.casts import recast
 from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
-from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p, untold
+from ..lax.collectives.placing import constrain, device_put, reshard_p, untold
 from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
@@ -434,7 +434,8 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checke
     A traced one says how it is spread, and so does its derivative.
     """
     if not isinstance(x, Tracer):
-        if isinstance(x, Array) and x.committed and isinstance(mesh, Mesh) and x.devices() != set(mesh.devices.flat):
+        committed = isinstance(x, Array) and x.committed and state.trace.is_eval
+        if committed and isinstance(mesh, Mesh) and x.devices() != set(mesh.devices.flat):
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got an argument with shape "
                 f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and shard_map with "
@@ -444,8 +445,9 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checke
             return device_values_p.bind(x, equal=checked)
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
     if getattr(get_aval(x), "given_sharding", None) is None:
-        return x if mesh.explicit_axes else _spread(x, spec, mesh)
-    return device_values_p.bind(x, equal=checked) if axes_apart(get_aval(x).given_sharding) else untold(x)
+        x = _told(x, PartitionSpec() if mesh.explicit_axes else spec, mesh)
+    apart = axes_apart(getattr(get_aval(x), "given_sharding", None))
+    return device_values_p.bind(x, equal=checked) if apart else untold(x)
 
 
 def _mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -492,11 +494,6 @@ def _is_apart(mesh: Mesh | AbstractMesh) -> bool:
     return isinstance(mesh, Mesh) and host_devices.cohort is None and home(tuple(mesh.devices.flat)) is not None
 
 
-def _is_over_devices(mesh: Mesh) -> bool:
-    """Whether it matters which of several devices has which part of an array."""
-    return backends.several or together(tuple(mesh.devices.flat)) is not None
-
-
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
     """A result that tells how it is spread; given by what devices have, where it is still to be summed, or was."""
     if spec is not None and (spec.unreduced or spec.reduced):
@@ -509,8 +506,12 @@ def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> An
     if not isinstance(x, Tracer):
         return device_put(x, NamedSharding(mesh, spec))
     if mesh.explicit_axes:
-        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh.abstract_mesh, spec))
-    if not _is_over_devices(mesh):
+        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec))
+    return _told(x, spec, mesh)
+
+
+def _told(x: Tracer, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
+    """A traced value of which the program says on which devices it is, where there are several."""
+    if spec is None or not isinstance(mesh, Mesh) or not (backends.several or together(tuple(mesh.devices.flat))):
         return x
-    return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
-                                      unconstrained_dims=frozenset())
+    return constrain(x, NamedSharding(mesh, spec))

@@ -174,6 +174,8 @@ class BatchTrace(Trace):
                     self.axis_data.size, self.axis_data.name, None, tuple(vals), tuple(dims), **params)
             elif rule is not None:
                 out, out_dims = rule(tuple(vals), tuple(dims), **params)
+            elif self.axis_data.devices:
+                out, out_dims = self._by_device(primitive, vals, dims, params)
             else:
                 raise NotImplementedError(f"Batching rule for '{primitive}' not implemented")
         finally:
@@ -188,6 +190,16 @@ class BatchTrace(Trace):
         """What is known of all results along the axis; a list for those of programs."""
         mine = [x.mark if type(x) is BatchTracer and x._trace.tag is self.tag else None for x in args]
         return marks_of_results(primitive, self.axis_data.name, mine, args, params)
+
+    def _by_device(self, primitive: Primitive, vals: Sequence[Any], dims: Sequence[int | None],
+                   params: dict[str, Any]) -> tuple[Any, Any]:
+        """A primitive that cannot be batched: on devices it need not be, each has an array as any other."""
+        def call(*args: Any) -> Sequence[Any]:
+            out = primitive.bind(*args, **params)
+            return out if primitive.multiple_results else [out]
+
+        out, out_dims = hooks.by_device(self.axis_data, call, vals, dims)
+        return (out, out_dims) if primitive.multiple_results else (out[0], out_dims[0])
 
     def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Whether a collective, or a program with collectives inside, works over the mapped axis.

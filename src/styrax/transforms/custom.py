@@ -35,6 +35,11 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Function)
 
 
+def _unresolved(fun: Callable, what: str, reason: str) -> TypeError:
+    return TypeError(f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved "
+                     f"to positional-only arguments. Binding failed with the error:\n{reason}")
+
+
 def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> tuple[Any, ...]:
     """All arguments as positional ones, defaults included.
 
@@ -53,12 +58,11 @@ def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], w
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(
-            f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved to "
-            f"positional-only arguments. Binding failed with the error:\n{error}") from error
+        raise _unresolved(fun, what, str(error)) from error
     bound.apply_defaults()  # before, what follows a gap counts as given by name
     if passed := [name for name in bound.kwargs if name in kwargs]:
-        raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(passed)}")
+        names = ", ".join(passed)
+        raise _unresolved(fun, what, f"The following keyword arguments could not be resolved to positions: {names}")
     return bound.args  # without keyword-only parameters, which keep their defaults
 
 
@@ -209,8 +213,7 @@ class custom_jvp(NestedRules, Generic[P, R]):
         if rule is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
         if state.trace.is_eval:
-            if self.nondiff_argnums:
-                _split(resolve_kwargs(self.fun, args, kwargs, "custom_jvp"), self.nondiff_argnums)
+            _split(resolve_kwargs(self.fun, args, kwargs, "custom_jvp"), self.nondiff_argnums)
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
         if self.nondiff_argnums:
@@ -361,8 +364,7 @@ class custom_vjp(NestedRules, Generic[P, R]):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         if state.trace.is_eval:
-            if self.nondiff_argnums:
-                _split(resolve_kwargs(self.fun, args, kwargs, "custom_vjp"), self.nondiff_argnums)
+            _split(resolve_kwargs(self.fun, args, kwargs, "custom_vjp"), self.nondiff_argnums)
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
         nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)

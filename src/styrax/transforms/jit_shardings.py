@@ -32,7 +32,8 @@ class Placement:
     """The arguments of `jit` that say where arrays are to be.
 
     Raises:
-      TypeError: a leaf of the shardings is no sharding. ValueError: a device (or backend) and something else.
+      TypeError: a leaf of the shardings is no sharding. ValueError: a device (or backend) and something else, or
+        dimensions about which nothing is said.
     """
 
     __slots__ = ("backend", "device", "in_shardings", "out_shardings")
@@ -77,6 +78,9 @@ class Placement:
 
     def _device_sharding(self) -> SingleDeviceSharding:
         """That of the device or backend given. RuntimeError for an unknown backend; AttributeError for neither."""
+        if not mesh.state.concrete.empty:
+            raise ValueError("Mesh context manager should not be used with jit when backend or device is also "
+                             "specified as an argument to jit.")
         if self.device is not None:
             if not isinstance(self.device, Device):
                 raise AttributeError(f"{self.device!r} of type {type(self.device).__name__} is no device: it has no "
@@ -147,6 +151,9 @@ def _checked(name: str, shardings: Any) -> Any:
         if not _is_sharding(x):
             raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, "
                             f"but got {x}")
+        spec = x.spec if isinstance(x, NamedSharding) else x
+        if isinstance(spec, PartitionSpec) and PartitionSpec.UNCONSTRAINED in spec.partitions:
+            raise ValueError(f"Unconstrained dims are not allowed when passed to {name}: {x}")
     return shardings
 
 

@@ -139,11 +139,16 @@ class Traced(Stage):
         if lowering_platforms is None:
             params = self._program.params
             module_signature.check_platform((*params["in_shardings"], *params["out_shardings"], *self._given))
-        return Lowered(self._program, self._given)
+        return Lowered(self._program, self._given, lowering_platforms)
 
 
 class Lowered(Stage):
     """A function lowered for arguments of some types."""
+
+    def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = (),
+                 platforms: Sequence[str] | None = None):
+        super().__init__(program, given)
+        self._platforms = platforms
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text. `dialect`: "stablehlo" (default), "hlo" (the same operations as XLA prints them),
@@ -174,7 +179,8 @@ class Lowered(Stage):
         params = self._program.params
         told = module_signature.signature(self.out_tree, closed, params["in_shardings"], params["out_shardings"],
                                           self._donated, self._given)
-        return backends.stablehlo_text(closed, f"jit_{self.fun_name}", located=located, told=told)
+        wanted = {} if self._platforms is None else {"platforms": tuple(self._platforms)}
+        return backends.stablehlo_text(closed, f"jit_{self.fun_name}", located=located, told=told, **wanted)
 
     def compile(self, compiler_options: dict[str, Any] | None = None, *,
                 device_assignment: Sequence[Device] | None = None) -> Compiled:
@@ -264,9 +270,10 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
             f"{len(wrong)} mismatches, including:\n" + "\n".join(wrong))
 
 
-def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
-    return [Format(None, None) if s is None else Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
-            for s, a in zip(tree.tree_leaves(shardings, is_leaf=lambda s: s is None), avals, strict=True)]
+def _formats(structure: tree.PyTreeDef, shardings: PyTree, avals: Sequence[Any]) -> PyTree:
+    return structure.unflatten([
+        Format(None, None) if s is None else Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
+        for s, a in zip(structure.flatten_up_to(shardings), avals, strict=True)])
 
 
 class Compiled(Lowered):
@@ -330,14 +337,22 @@ class Compiled(Lowered):
                                        or [_on_device()] * len(params["out_shardings"]))
 
     @property
+    def out_info(self) -> Any:
+        """The structure of the results, with a `ShapeDtypeStruct` for each, which tells also how it lies where."""
+        return tree.tree_unflatten(self.out_tree, [
+            a if a.is_high else ShapeDtypeStruct(a.shape, a.dtype, sharding=f)
+            for a, f in zip(self._closed.out_avals, tree.tree_leaves(self.output_formats), strict=True)])
+
+    @property
     def input_formats(self) -> Any:
         """How the arguments are expected to lie in memory, and where: `Format`s in a tree like `(args, kwargs)`."""
-        return tree.tree_unflatten(self.in_tree, _formats(self.input_shardings, self._closed.in_avals))
+        avals = self._closed.in_avals
+        return _formats(self.in_tree, self.input_shardings, avals[len(avals) - self.in_tree.num_leaves:])
 
     @property
     def output_formats(self) -> Any:
         """How the results will lie in memory, and where: `Format`s in a tree like them."""
-        return tree.tree_unflatten(self.out_tree, _formats(self.output_shardings, self._closed.out_avals))
+        return _formats(self.out_tree, self.output_shardings, self._closed.out_avals)
 
     call = __call__
 

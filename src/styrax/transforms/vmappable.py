@@ -1,7 +1,7 @@
 """Types of libraries that `vmap` maps over: containers of arrays with axes of their own kind.
 
 A type says how an element of it is made of elements of its arrays, and back. Mapping over it is mapping over its
-arrays: the type's functions run once to see which arrays along which axes, and again to put the elements together.
+arrays: the function that takes values apart runs once to see which arrays along which axes, and again to give elements.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..core import hooks
-from ..core.tracing.trace import get_aval
+from ..core.tracing.trace import get_aval, set_current_trace, state
 from ..core.trees import tree
-from ..core.types.typing import Function
-from .batch import broadcast, moveaxis
+from ..core.types.typing import Function, PyTree
+from .batch import matchaxis
 
 
 class Vmappable(NamedTuple):
@@ -80,37 +80,32 @@ def over_arrays(vmap: Callable[..., Any], fun: Callable[..., Any], in_axes: Any,
 
         for x, spec in zip(leaves, specs, strict=True):
             _element(note, x, spec)
-        elements: list[Any] = []
-        parts: list[tuple[Any, Any]] = []
-        state: dict[str, Any] = {}
+        made: list[PyTree] = []
 
-        def of_arrays(*arrays: Any) -> list[Any]:
+        def of_arrays(*arrays: Any) -> None:
             rest = iter(arrays)
             inner = [_element(lambda *_: next(rest), x, spec) for x, spec in zip(leaves, specs, strict=True)]
             inner_args, inner_kwargs = tree.tree_unflatten(structure, inner)
             outs = fun(*inner_args, **inner_kwargs)
-            elements[:], state["structure"] = tree.tree_flatten(outs, is_leaf=is_vmappable)
-            state["specs"] = _spread(out_axes, outs)
-            parts.clear()
+            elements, out_tree = tree.tree_flatten(outs, is_leaf=is_vmappable)
+            trace: Any = state.trace  # under which elements are put together, with values for all of an array's
 
-            def part(_: Any, x: Any, axis: Any) -> Any:
-                parts.append((x, axis))
-                return x if axis is None else broadcast(x, size, axis)
+            def every(_: Any, x: Any, axis: Any) -> Any:
+                val, dim = trace.to_pair(x)
+                with set_current_trace(trace.parent):
+                    return matchaxis(options.get("axis_name"), trace.axis_data.size, dim, axis, val)
 
-            for x, spec in zip(elements, state["specs"], strict=True):
-                _whole(part, size, x, spec)
-            return [x for x, _ in parts]
+            made.append(tree.tree_unflatten(out_tree, [
+                _whole(every, size, x, spec)
+                for x, spec in zip(elements, _spread(out_axes, outs), strict=True)]))
 
         if not found:
             found.append((0, None))
         size: Any = options.get("axis_size")
         for x, axis in found:
             size = size if axis is None else get_aval(x).shape[axis]
-        results = iter(vmap(of_arrays, in_axes=tuple(axis for _, axis in found), out_axes=0, **options)(
-            *(x for x, _ in found)))
-        moved = lambda _, __, axis: moveaxis(next(results), 0, axis)
-        return tree.tree_unflatten(state["structure"], [
-            _whole(moved, size, x, spec) for x, spec in zip(elements, state["specs"], strict=True)])
+        vmap(of_arrays, in_axes=tuple(axis for _, axis in found), out_axes=0, **options)(*(x for x, _ in found))
+        return made[0]
 
     return mapped
 

@@ -211,7 +211,18 @@ def _first() -> Backend:
 
 def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: Any) -> Executable:
     """Compiles a program for a backend. Tools that watch or restrict compilation replace this function."""
+    if for_platform is not None:
+        program = for_platform(program, name_of(backend))
     return backend.compile(program, **options)
+
+
+# the program without what it does on other platforms, from when there are programs that do
+for_platform: Callable[[ClosedJaxpr, str], ClosedJaxpr] | None = None
+
+
+def name_of(backend: Backend) -> str:
+    """A backend's platform. Whoever compiles for the host's processors, that is the project's own platform."""
+    return next(iter(modules)) if backend.dlpack_type == HOST else backend.platform
 
 
 def stablehlo_text(closed: Any, name: str, symbolic: Any = None, located: bool = False,
@@ -220,6 +231,8 @@ def stablehlo_text(closed: Any, name: str, symbolic: Any = None, located: bool =
     `located` whether operations tell where they come from, `told` what it tells of arguments and of results,
     `names` the arguments' names: see `xla.stablehlo`."""
     libraries = ("lapack",) if tuple(platforms) == ("cpu",) else ()  # JAX's clients for CPUs have it
+    if for_platform is not None:
+        closed = for_platform(closed, platforms[0])
     return hooks.stablehlo_text(closed, name, symbolic=symbolic, located=located, libraries=libraries, told=told,
                                 names=names)
 

@@ -229,8 +229,8 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None
       BufferError: the dtype or the device is not known here.
     """
     if not hasattr(external_array, "__dlpack__") or not hasattr(external_array, "__dlpack_device__"):
-        raise TypeError("from_dlpack expects an array with the methods __dlpack__ and __dlpack_device__, got "
-                        f"{type(external_array).__name__}")
+        raise TypeError("The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods. Got "
+                        f"{type(external_array)}")
     kind, number = external_array.__dlpack_device__()
     if kind not in _PLATFORMS:
         raise BufferError(f"the array is on a device of DLPack's kind {int(kind)}, which cannot be reached from here")

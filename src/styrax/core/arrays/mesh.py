@@ -6,17 +6,23 @@ import enum
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ..settings.flags import UNSET, State
 from ..tracing.source import api_boundary
+from ..tracing.trace import state as tracing
 from ..types import avals
 from ..types.typing import AxisName
 from . import host_devices
 from .devices import Device
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class AxisType(enum.Enum):
@@ -197,10 +203,9 @@ class Mesh(_Grid):
     devices: np.ndarray
 
     @api_boundary
-    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
-        if not isinstance(devices, np.ndarray):
-            devices = np.array(devices)
-        devices = devices.copy()
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        self = object.__new__(cls)
+        devices = np.array(devices)
         devices.flags.writeable = False
         self.__dict__.update(devices=devices, axis_names=_names(axis_names))
         if None in self.axis_names:
@@ -213,6 +218,7 @@ class Mesh(_Grid):
         if len(set(self.axis_names)) != len(self.axis_names):
             raise ValueError(f"the axes of a mesh must have different names, got {self.axis_names}")
         self.__dict__.update(axis_types=_types(axis_types, self.axis_names, "Mesh"))
+        return _meshes.setdefault(self._key(), self)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"cannot assign to field {name!r}")
@@ -257,7 +263,7 @@ class Mesh(_Grid):
     def local_devices(self) -> list[Any]:
         return list(self.devices[self._is_local()])
 
-    @property
+    @cached_property
     def abstract_mesh(self) -> AbstractMesh:
         device = None
         if self.devices.size and not self.empty:
@@ -279,6 +285,15 @@ class Mesh(_Grid):
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def __call__(self, fun: Callable[P, R]) -> Callable[P, R]:
+        """As a decorator: the function with the mesh in force."""
+        @wraps(fun)
+        def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self:
+                return fun(*args, **kwargs)
+
+        return inside
+
     def __reduce__(self) -> Any:
         return Mesh, (self.devices, self.axis_names, self.axis_types)
 
@@ -298,6 +313,7 @@ class Mesh(_Grid):
         state.entered.pop()
 
 
+_meshes: WeakValueDictionary[tuple[Any, ...], Mesh] = WeakValueDictionary()  # equal ones are one object
 empty_mesh = Mesh(np.empty((), object), ())
 empty_abstract_mesh = AbstractMesh((), ())
 
@@ -331,7 +347,9 @@ class set_mesh:
 
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got type {type(mesh)}")
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+        if not tracing.trace.is_eval:
+            raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
         self.before = state.concrete, state.abstract
         if mesh is None:
             _put_in_force(empty_mesh, empty_abstract_mesh)
@@ -399,12 +417,14 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],
       devices: the devices to take; by default those of the default platform.
 
     Raises:
-      ValueError: there are too few devices.
+      ValueError: sizes that are no numbers, or there are too few devices.
     """
     if devices is None:
         from . import backends
 
         devices = backends.all_devices()
+    if not all(isinstance(n, (int, float, np.integer)) for n in axis_shapes):
+        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}")
     count = math.prod(axis_shapes)
     if count > len(devices):
         raise ValueError(f"Number of devices {len(devices)} must be >= the product of mesh_shape {tuple(axis_shapes)}")

@@ -122,8 +122,12 @@ class ShapeDtypeStruct:
                 "manual_axis_type": self.manual_axis_type, "is_ref": self.is_ref}
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with some of its parts replaced."""
+        """The same with some of its parts replaced. ValueError for a sharding in place of a format."""
         fields = self._fields()
+        said = changes.get("sharding", fields["sharding"])
+        if self._layout is not None and isinstance(said, (Sharding, PartitionSpec)):
+            raise ValueError(f"You are updating ShapeDtypeStruct with a {type(said)} when the original "
+                             f"ShapeDtypeStruct had a concrete layout {fields['sharding']}: update it with a Format")
         fields.update({k: v for k, v in changes.items() if k in fields})
         return ShapeDtypeStruct(**fields)
 
@@ -141,6 +145,8 @@ class ShapeDtypeStruct:
         told = "".join(f", {name}={value}" for name, value in (self._fields() | {"sharding": self.sharding}).items()
                        if name not in ("shape", "dtype")
                        and value is not None and value is not False)
+        if self._layout is not None:
+            told += f", format={self._layout}"
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype}{told})"
 
 

@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ..tracing.source import api_boundary
 from . import host_devices
-from .devices import Device, IndivisibleError, Sharding, SingleDeviceSharding, checked_memory
+from .devices import MEMORY_KINDS, Device, IndivisibleError, Sharding, SingleDeviceSharding, checked_memory
 from .gspmd_sharding import GSPMDSharding
 from .hlo_shardings import HloSharding, OpSharding, SdyArray, entries_of, of_axes
 from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
@@ -68,6 +68,9 @@ class PartitionSpec:
     _partitions: tuple[Any, ...]
     unreduced: frozenset[Any]
     reduced: frozenset[Any]
+
+    def __init_subclass__(cls, **_: Any) -> NoReturn:
+        raise TypeError("Subclassing `jax.P` is prohibited.")
 
     @api_boundary
     def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
@@ -210,6 +213,12 @@ class NamedSharding(Sharding):
         self.spec = spec
         if memory_kind is not None and isinstance(mesh, Mesh):
             checked_memory(memory_kind, mesh.devices.flat[0])
+        elif memory_kind is not None and memory_kind not in MEMORY_KINDS:
+            raise ValueError(f"Got invalid memory kind: {memory_kind}. Valid memory kinds are: "
+                             f"{', '.join(MEMORY_KINDS)}")
+        if UNCONSTRAINED in spec.partitions and mesh.axis_names and not mesh.auto_axes:
+            raise ValueError(f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh "
+                             f"axis_types: {mesh.axis_types}")
         self._memory_kind = memory_kind
         seen: set[Any] = set()
         for entry in spec:
@@ -328,11 +337,17 @@ class NamedSharding(Sharding):
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether arrays of `ndim` dimensions are spread alike."""
+        if any(isinstance(getattr(s, "mesh", None), AbstractMesh) for s in (self, other)):
+            return isinstance(other, NamedSharding) and type(self.mesh) is type(other.mesh) and (
+                self.mesh.axis_sizes == other.mesh.axis_sizes) and (
+                self._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim))
         if self.num_devices <= 1:
             return self.device_set == other.device_set
         if isinstance(other, GSPMDSharding):
             return other.is_equivalent_to(self, ndim)
         if not isinstance(other, NamedSharding):
+            return False
+        if self.memory_kind != other.memory_kind:
             return False
         if self._device_assignment != other._device_assignment or max(len(self.spec), len(other.spec)) > ndim:
             return False

@@ -14,11 +14,13 @@ from ..arrays.array import Array
 from ..arrays.devices import Device, ManyDevices, Sharding, SingleDeviceSharding
 from ..arrays.explicit import on_devices, sharding_of_type
 from ..arrays.gspmd_sharding import GSPMDSharding
-from ..arrays.mesh import AxisType, Mesh
+from ..arrays.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
+from ..arrays.refined_meshes import refined, told_by, told_in
 from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
 from ..settings import config
 from ..types import avals
-from .jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from .dead_code import dce_jaxpr
+from .jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from .propagation import of_equation, propagate, told_sharding
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
@@ -106,10 +108,11 @@ class Following:
         for said, own in zip(self.in_shardings, given, strict=True):
             at = said if isinstance(said, Sharding) else own
             found.append(as_named(at) if isinstance(at, GSPMDSharding) else at)
-        self._check(found, given)
         read = set(read_arguments(self.closed))
-        return [s if i in read or isinstance(said, Sharding) else None
-                for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
+        found = [s if i in read or isinstance(said, Sharding) else None
+                 for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
+        self._check(found, given)
+        return found
 
     def where(self, given: Sequence[Sharding | None]) -> list[Where] | None:
         """Where the results are for arguments that are committed so; None where nothing is to be done."""
@@ -120,30 +123,45 @@ class Following:
             if single is not None:
                 return [s or single for s in said]
             return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
-        grid: Any = named.mesh
-        entries = [_entries(s, a) for s, a in zip(found, self.closed.in_avals, strict=True)]
-        results = propagate(self.closed, _explicit(grid), entries)
-        return [s or _named(grid, aval, e)
+        meshes = self._meshes(named, found, said)
+        fine = refined(meshes) if len(meshes) > 1 else None
+        if fine is None:
+            meshes, fine = meshes[:1], meshes[0].abstract_mesh
+        entries = [e if s is None else told_in(e, getattr(s, "mesh", fine), fine) for s, e in (
+            (s, _entries(s, a)) for s, a in zip(found, self.closed.in_avals, strict=True))]
+        results = propagate(self.closed, _explicit(fine), entries)
+        return [s or _first_named(meshes, fine, aval, e)
                 for s, aval, e in zip(said, self.closed.out_avals, results, strict=True)]
+
+    def _meshes(self, named: NamedSharding, *said: Sequence[Sharding | None]) -> list[Mesh]:
+        """The meshes over the devices of `named` that arguments, results and the program name, each once."""
+        every = [named, *(s for group in said for s in group), *_inside(self.closed.jaxpr)]
+        return list(dict.fromkeys(s.mesh for s in every if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)
+                                  and s._device_assignment == named._device_assignment))
 
     def _home(self, found: Sequence[Sharding | None],
               said: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
         """A sharding over the mesh that the program runs on, and the first one that is said of anything."""
-        inner = next(_inside(self.closed.jaxpr), None)
+        inside = list(_inside(self.closed.jaxpr))
+        inner = next(filter(_names_devices, inside), inside[0] if inside else None)
         first = next((i for i, s in enumerate(found) if s is not None), None)
-        if first is not None and inner is not None and isinstance(inner.mesh, Mesh) and (
-                _devices(found[first]) != _devices(inner)):
+        if first is not None and _names_devices(inner) and _devices(found[first]) != _devices(inner):
             raise ValueError("Received incompatible devices for jitted computation. Got "
                              f"{self._argument(first, found[first])} and sharding_constraint inside jit with "
                              f"device ids {_ids(inner)} on platform {_platform(inner)}")
-        named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or inner
-        if inner is not None and named is inner and inner.mesh.size > 1 and not isinstance(inner.mesh, Mesh) and (
+        wanted = next((s for s in said if s is not None), None)
+        if first is None and wanted is not None and _names_devices(inner) and _devices(wanted) != _devices(inner):
+            raise ValueError("Received incompatible devices for jitted computation. Got explicit output sharding with "
+                             f"device ids {_ids(wanted)} on platform {_platform(wanted)} and sharding_constraint "
+                             f"inside jit with device ids {_ids(inner)} on platform {_platform(inner)}")
+        named = next((s for s in (*found, *said, inner) if isinstance(s, NamedSharding)), None)
+        if named is not None and named is inner and inner.mesh.size > 1 and not isinstance(inner.mesh, Mesh) and (
                 mesh.state.concrete.empty):
             raise ValueError(f"Length of device assignment 1 is not equal to the size of the mesh {inner.mesh.size}. "
                              "Please enter your `jit` into a mesh context via `jax.set_mesh`.")
         if named is not None and not isinstance(named.mesh, Mesh):
             named = on_devices(named, backends.get().devices()[0])
-        single = next((s for s in (*found, *said) if s is not None), None)
+        single = next((s for s in (*found, *said, inner) if s is not None), None)
         if named is None:
             named = _around(single, lambda: self._argument(found.index(single), single))
         return named, single
@@ -177,21 +195,26 @@ class Following:
                 f"device ids {_ids(sharding)} on platform {_platform(sharding)}")
 
 
-def _inside(jaxpr: Jaxpr) -> Iterator[NamedSharding]:
-    """The shardings over meshes that a program tells results of."""
+def _inside(jaxpr: Jaxpr) -> Iterator[Sharding]:
+    """The shardings over meshes and devices that a program tells results of."""
     for eqn in jaxpr.eqns:
         told = told_sharding(eqn.params)
         if told is not None and told.mesh.axis_names and not told.mesh.manual_axes:
             yield told
+        elif isinstance(eqn.params.get("sharding"), SingleDeviceSharding):
+            yield eqn.params["sharding"]
         for inner in jaxprs_in_params(eqn.params):
             yield from _inside(inner)
 
 
+def _names_devices(sharding: Sharding | None) -> bool:
+    return sharding is not None and isinstance(getattr(sharding, "mesh", empty_mesh), Mesh)
+
+
 def read_arguments(closed: ClosedJaxpr) -> list[int]:
-    """The numbers of the arguments that a program reads."""
-    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
-    used.update(v for v in closed.jaxpr.outvars if not isinstance(v, Literal))
-    return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
+    """The numbers of the arguments that a program needs."""
+    _, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return [i for i, u in enumerate(used) if u]
 
 
 def home(closed: ClosedJaxpr, said: tuple[Sequence[Any], Sequence[Any]]) -> Device | ManyDevices | None:
@@ -275,6 +298,16 @@ def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     while entries and entries[-1] is None and not grid.explicit_axes:
         entries = entries[:-1]
     return NamedSharding(grid, PartitionSpec(*entries))
+
+
+def _first_named(meshes: Sequence[Mesh], fine: AbstractMesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
+    """The sharding of a result over the first mesh that can tell it."""
+    told = getattr(aval, "given_sharding", None)
+    for grid in meshes:
+        found = told_by(entries, grid, fine)
+        if found is not None and (told is None or told.mesh == grid.abstract_mesh):
+            return _named(grid, aval, found)
+    return _named(meshes[0], aval, ())
 
 
 def _devices(sharding: Any) -> tuple[Device, ...]:

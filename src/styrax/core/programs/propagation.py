@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from ..arrays.mesh import AbstractMesh
+from ..arrays.refined_meshes import told_in
 from ..arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..tracing.errors import ShardingTypeError
 from ..types.avals import ShapedArray
@@ -57,7 +58,7 @@ def of_equation(primitive: Primitive, avals: Sequence[Any], entries: Sequence[En
     """The same for one operation on operands of types `avals`, with results of types `outs`."""
     told = told_sharding(params)
     if told is not None:
-        return [_fitting(told, x, mesh) for x in outs]
+        return [_fitting(told_in(told.spec.partitions, told.mesh, mesh), x, mesh) for x in outs]
     inner = [j.jaxpr if isinstance(j, ClosedJaxpr) else j for j in jaxprs_in_params(dict(params))]
     if not inner and not any(any(e) for e in entries):
         return [()] * len(outs)

@@ -367,7 +367,7 @@ def _string(name: str, optional: bool) -> Callable[[Any], Any]:
         if (value is None and optional) or isinstance(value, (str, os.PathLike)):
             return value if value is None else os.fspath(value)
         raise ValueError(
-            f"new string config value for {name} must be of type str, got {value} of type {type(value)}."
+            f"new string config value must be None or of type str, got {value} of type {type(value)}."
         )
 
     return parse

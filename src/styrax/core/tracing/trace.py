@@ -182,7 +182,8 @@ class Tracer:
 
     @property
     def block_until_ready(self) -> NoReturn:
-        raise AttributeError(f"The 'block_until_ready' method is not available on {type(self).__name__}")
+        raise AttributeError(f"The 'block_until_ready' method is not available on traced array with shape "
+                             f"{self.aval.str_short(short_dtypes=False)}.")
 
     @property
     def sharding(self) -> Any:
@@ -191,7 +192,8 @@ class Tracer:
                              "use `jax.typeof(x)`.")
 
     def copy_to_host_async(self) -> NoReturn:
-        raise AttributeError(f"The 'copy_to_host_async' method is not available on {type(self).__name__}")
+        raise AttributeError(f"The 'copy_to_host_async' method is not available on traced array with shape "
+                             f"{self.aval.str_short(short_dtypes=False)}.")
 
 
 class AttributeOfType:
@@ -427,7 +429,7 @@ def get_aval(x: Object) -> Any:
         return get_aval(x.__jax_array__())
     if type(x) is Dim:
         raise NotGeneric("a size as an element")
-    raise TypeError(f"Argument '{x}' of type '{type(x)}' is not a valid JAX type")
+    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
 
 
 typeof = get_aval

@@ -229,6 +229,8 @@ class ShapedArray(AbstractValue):
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False, **_: Any) -> str:
         name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
+        if getattr(self.memory_space, "name", None) == "Host":
+            name += "<host>"
         told = self.given_sharding
         varies = "" if not self.vma and self.sums is None else self._varying_text()
         if told is None:

@@ -229,8 +229,6 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
       >>> jax.device_put([1.0, 2.0])
       [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
-    if donate is True and may_alias is True:
-        raise ValueError("may_alias and donate cannot be True at the same time.")
     leaves, treedef = tree.tree_flatten(x)
     devices = [_in_the_mesh(_sharding(d, leaf))
                for d, leaf in zip(_spread("device_put device", device, x, len(leaves)), leaves, strict=True)]
@@ -239,17 +237,25 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
             raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
                              "`jax.memory.Space` or a pytree of these values. Received invalid value: "
                              f"{d}")
-    semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
-                 ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT)
+    semantics = map(_copy_semantics, _spread("device_put donate", donate, x, len(leaves)),
+                    _spread("device_put may_alias", may_alias, x, len(leaves)))
     params = dict(devices=tuple(devices), srcs=tuple(_spread("device_put source", src, x, len(leaves))),
-                  copy_semantics=(semantics,) * len(leaves))
+                  copy_semantics=tuple(semantics))
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return tree.tree_unflatten(treedef, device_put_p.bind(*leaves, **params))
     return tree.tree_unflatten(treedef, _put(*leaves, **params))
 
 
+def _copy_semantics(donated: bool, may_alias: bool | None) -> ArrayCopySemantics:
+    if donated and may_alias:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
+    if donated:
+        return ArrayCopySemantics.DONATE_INPUT
+    return ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT
+
+
 def _spread(name: str, prefix: Any, full: Any, count: int) -> list[Any]:
-    if prefix is None or isinstance(prefix, (Device, Sharding, Space)):
+    if prefix is None or isinstance(prefix, (bool, Device, Sharding, Space)):
         return [prefix] * count
     try:
         return tree_paths.broadcast_prefix(prefix, full, is_leaf=lambda d: d is None)
@@ -322,10 +328,10 @@ reshard_p.declare(movement=True, printed=lambda params: {})
 
 @reshard_p.def_effectful_abstract_eval
 def _reshard_abstract(x: Any, *, dst_sharding: NamedSharding) -> tuple[Any, Any]:
-    given = x.given_sharding
-    if given is not None and given != dst_sharding and any(axes is not None for axes in given.spec):
+    given, told = x.given_sharding, NamedSharding(dst_sharding.mesh.abstract_mesh, dst_sharding.spec)
+    if given is not None and given != told and any(axes is not None for axes in given.spec):
         check_communication("reshard")
-    return x.update(sharding=dst_sharding), no_effects
+    return x.update(sharding=told), no_effects
 
 
 @reshard_p.def_impl
@@ -378,8 +384,9 @@ def over_mesh(sharding: Any) -> Any:
     current = mesh.in_force()
     if current.empty:
         raise RuntimeError(
-            "a `PartitionSpec` in place of a sharding requires a non-empty mesh: pass a sharding, or put a mesh in "
-            "force with jax.set_mesh")
+            "with_sharding_constraint requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
+            "shardings. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+            "shardings and then the mesh context manager is not required.")
     return NamedSharding(current, sharding)
 
 
@@ -399,28 +406,48 @@ physicals[sharding_constraint_p] = lambda _, x, **params: x
 
 @sharding_constraint_p.def_impl
 def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
-    if backends.several and isinstance(x, Array) and x.committed and isinstance(sharding.mesh, mesh.Mesh):
-        devices, wanted = (s._device_assignment for s in (x.sharding, sharding))
-        if devices != wanted:
-            raise ValueError("Received incompatible devices for jitted computation. Got argument x of _identity_fn "
-                             f"with shape {x.aval.str_short()} and with device ids {[d.id for d in devices]} on "
-                             f"platform {devices[0].platform.upper()} and explicit output sharding with device ids "
-                             f"{[d.id for d in wanted]} on platform {wanted[0].platform.upper()}")
+    if isinstance(x, Array) and x.committed:
+        refuse_other_devices(x, sharding)
     return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)
 
 
+def refuse_other_devices(x: Array, sharding: Sharding) -> None:
+    """ValueError for an array that is committed to other devices than a sharding's."""
+    if not backends.several or isinstance(getattr(sharding, "mesh", None), mesh.AbstractMesh):
+        return
+    devices, wanted = (s._device_assignment for s in (x.sharding, sharding))  # type: ignore[attr-defined]
+    if devices != wanted:
+        raise ValueError("Received incompatible devices for jitted computation. Got argument x of _identity_fn with "
+                         f"shape {x.aval.str_short()} and with device ids {[d.id for d in devices]} on platform "
+                         f"{devices[0].platform.upper()} and explicit output sharding with device ids "
+                         f"{[d.id for d in wanted]} on platform {wanted[0].platform.upper()}")
+
+
+def constrain(x: Any, sharding: Sharding, unconstrained: frozenset[int] = frozenset()) -> Any:
+    """A value of which the program being written says how it is spread, or on which device it is."""
+    around = mesh.state.concrete if mesh.state.abstract.empty else mesh.state.abstract
+    return sharding_constraint_p.bind(x, sharding=sharding, layout=None, context_mesh=around,
+                                      unconstrained_dims=unconstrained)
+
+
 def _constraint_batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, sharding: Any,
-                      **params: Any) -> Any:
+                      unconstrained_dims: frozenset[int], **params: Any) -> Any:
     (x,), (d,) = args, dims
+    if axis_data.spmd_name is not None and not isinstance(sharding, NamedSharding):
+        raise ValueError("If you are using spmd_axis_name parameter of jax.vmap, please make sure to run your jitted "
+                         "function inside the mesh context manager. Only `jax.lax.with_sharding_constraint` with "
+                         "`jax.sharding.NamedSharding` as an input can be transformed with spmd_axis_name batching "
+                         f"rules outside of an explicit mesh context manager scope. Got {sharding!r}")
     if d is not None and isinstance(sharding, NamedSharding):
         entries = list(sharding.spec) + [None] * max(0, d - len(sharding.spec))
         own = axis_data.spmd_name
         if own is not None and any(n in own for e in entries for n in axes_of(e)):
-            raise ValueError(f"vmap spmd_axis_name cannot appear in what is wanted inside of it: {own} stands in "
-                             f"{sharding.spec}, of a sharding constraint or of shard_map's in_specs or out_specs")
+            raise ValueError(f"vmap spmd_axis_name {own} cannot appear in with_sharding_constraint spec, but got spec "
+                             f"{sharding.spec}")  # (or in in_specs or out_specs of shard_map)
         entry: Any = UNCONSTRAINED if own is None else own[0] if len(own) == 1 else own
         sharding = sharding.update(spec=sharding.spec.update(partitions=(*entries[:d], entry, *entries[d:])))
-    return sharding_constraint_p.bind(x, sharding=sharding, **params), d
+        unconstrained_dims = frozenset(i + (i >= d) for i in unconstrained_dims) | ({d} if own is None else set())
+    return sharding_constraint_p.bind(x, sharding=sharding, unconstrained_dims=unconstrained_dims, **params), d
 
 
 rules.fancy_batchers[sharding_constraint_p] = _constraint_batch
@@ -438,23 +465,21 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
       The same values, placed so.
 
     Raises:
-      RuntimeError: a `PartitionSpec` while no mesh is in force. ValueError: a sharding that does not fit the array.
+      RuntimeError: a `PartitionSpec` while no mesh is in force.
+      ValueError: a sharding that does not fit the array, or None.
+      TypeError: something else in place of shardings.
     """
     leaves, treedef = tree.tree_flatten(x)
-    if isinstance(shardings, (Sharding, PartitionSpec)) or shardings is None:
-        found = [shardings] * len(leaves)
-    else:
-        found = tree_paths.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None)
+    found = _spread("with_sharding_constraint shardings", shardings, x, len(leaves))
     out = []
-    around = mesh.state.concrete if mesh.state.abstract.empty else mesh.state.abstract
     for leaf, sharding in zip(leaves, found, strict=True):
         if sharding is None:
-            out.append(leaf)
-            continue
+            raise ValueError("One of with_sharding_constraint arguments got sharding None which is not allowed. Please "
+                             "only pass `jax.sharding.Sharding` instances.")
         sharding = over_mesh(_sharding(sharding, leaf))
         if not isinstance(sharding, Sharding):
-            raise TypeError("shardings leaf specifications are expected to be shardings, PartitionSpec instances or "
-                            f"None, but got {sharding}")
+            raise TypeError("shardings leaf specifications are expected to be PartitionSpec instances or None, but got "
+                            f"{sharding}")
         if isinstance(sharding, NamedSharding):
             if sharding.mesh.empty:
                 raise ValueError(f"One of shardings leaf specifications got an empty NamedSharding: {sharding} which "
@@ -471,12 +496,27 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
                 continue
             if any(n in sharding.mesh.explicit_axes for e in sharding.spec for n in axes_of(e)):
                 raise ValueError("The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
-                                 f"axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh}")
+                                 f"axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh.abstract_mesh}. "
+                                 "You probably meant to use `reshard` API?")
+            if isinstance(sharding.mesh, mesh.AbstractMesh) and state.trace.is_eval:
+                _check_has_mesh(leaf, sharding)
         spec = sharding.spec if isinstance(sharding, NamedSharding) else ()
         unconstrained = frozenset(i for i, p in enumerate(spec) if p is UNCONSTRAINED)
-        out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None,
-                                              context_mesh=around, unconstrained_dims=unconstrained))
+        out.append(constrain(leaf, sharding, unconstrained))
     return tree.tree_unflatten(treedef, out)
+
+
+def _check_has_mesh(x: Any, sharding: NamedSharding) -> None:
+    """Raises an error for what does not tell the devices of a mesh that is given without them."""
+    if not isinstance(x, Array):
+        raise ValueError("Target sharding contains a `jax.sharding.AbstractMesh` which requires the input passed "
+                         f"should be a `jax.Array`. Got {type(x)} with shape {get_aval(x).str_short()}")
+    if not isinstance(x.sharding, NamedSharding):
+        raise TypeError("The sharding on the input must be a `NamedSharding` since the target sharding has an "
+                        f"`AbstractMesh` in it. Got sharding type {type(x.sharding)} for shape {x.aval.str_short()}")
+    if x.sharding.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        raise ValueError(f"Mesh shape of the input {x.sharding.mesh.shape_tuple} does not match the mesh shape of the "
+                         f"target sharding {sharding.mesh.shape_tuple} for shape {x.aval.str_short()}")
 
 
 def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
@@ -490,6 +530,6 @@ def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
 
 
 __all__ = [
-    "ArrayCopySemantics", "Space", "device_put", "device_put_p", "over_mesh", "reshard", "reshard_p",
-    "sharding_constraint_p", "spread_as", "untold", "with_sharding_constraint",
+    "ArrayCopySemantics", "Space", "constrain", "device_put", "device_put_p", "over_mesh", "refuse_other_devices",
+    "reshard", "reshard_p", "sharding_constraint_p", "spread_as", "untold", "with_sharding_constraint",
 ]

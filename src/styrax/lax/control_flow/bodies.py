@@ -128,15 +128,9 @@ def _pcast_hint(casts: Sequence[tuple[frozenset[AxisName], str]]) -> str:
 
 
 def _plain_difference(a: Any, b: Any) -> str:
-    if getattr(a, "shape", None) != getattr(b, "shape", None):
-        if a.dtype != b.dtype:
-            return (
-                "so the shapes and dtypes do not match" if a.ndim == b.ndim else "so the shapes do not match"
-            )
-        return "so the shapes do not match"
-    if getattr(a, "dtype", None) != getattr(b, "dtype", None):
-        return "so the dtypes do not match"
-    return "so the types do not match"
+    parts = [f"the {part}s do not match" for part in ("dtype", "shape")
+             if getattr(a, part, None) != getattr(b, part, None)]
+    return f"so {', and '.join(parts) or 'the types do not match'}"
 
 
 def _listing(items: list[str]) -> str:

@@ -79,7 +79,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
         branches = tuple(branches) if isinstance(branches, (list, tuple)) else branches
         if not isinstance(branches, tuple) or not all(map(callable, branches)):
             raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-        aval = _scalar_aval(index, "Branch index must be scalar")
+        aval = _scalar_aval(index, "Branch index must be scalar", "Index type must be an integer")
         if not dtypes.issubdtype(aval.dtype, np.integer):
             raise TypeError(f"Index type must be an integer, got {index} as {aval.dtype.name}")
         if not branches:
@@ -91,7 +91,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
         if config.config.jax_disable_jit and is_concrete(index):
             return branches[int(concrete_or_error(None, index))](*operands)
         names = [f"branch {i}" if i == 0 else f"branch{i}" for i in range(len(branches))]
-        return _bind_branches("switch", index, branches, names, operands)
+        return bind_branches("switch", index, branches, names, operands)
     except Exception as error:
         hide_frames(error)
         raise
@@ -137,7 +137,9 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
             operands = (operand,)
         if pred is None:
             raise TypeError("cond predicate is None")
-        aval = _scalar_aval(pred, "Pred must be a scalar")
+        if isinstance(pred, Sequence):
+            raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
+        aval = _scalar_aval(pred, "Pred must be a scalar", "Pred type must be either boolean or number")
         if not (aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)) or dtypes.issubdtype(
             aval.dtype, np.complexfloating
         ):
@@ -147,23 +149,25 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
         if aval.dtype != np.bool_:
             pred = lax.ne(pred, np.zeros((), aval.dtype)[()])
         index = lax.convert_element_type(pred, np.int32)
-        return _bind_branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
+        return bind_branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
     except Exception as error:
         hide_frames(error)
         raise
 
 
-def _scalar_aval(x: Any, what: str) -> Any:
+def _scalar_aval(x: Any, what: str, kind: str) -> Any:
+    """The type of a scalar. TypeError, which says `what` or which `kind` is wanted, for other things."""
     try:
         aval = get_aval(x)
     except TypeError:
-        raise TypeError(f"{what}, got {x} of type {type(x)}") from None
+        shape = np.shape(x) if isinstance(x, (list, tuple)) else ()
+        raise TypeError(f"{what}, got {x} of shape {shape}." if shape else f"{kind}, got {x}.") from None
     if not isinstance(aval, ShapedArray) or aval.shape:
         raise TypeError(f"{what}, got {x} of shape {aval.shape}.")
     return aval
 
 
-def _bind_branches(
+def bind_branches(
     construct: str, index: Any, funs: Sequence[Callable], names: Sequence[str], operands: tuple
 ) -> Any:
     leaves, in_tree = flatten_arguments(operands)

@@ -25,6 +25,7 @@ from styrax.core.types.typing import ArrayLike, PyTree
 from styrax.transforms.high_types import count, lowered_programs
 
 from .bodies import (
+    as_array,
     check_carry,
     check_effects,
     first_argument,
@@ -70,7 +71,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.config.jax_disable_jit:
         try:
-            value = init_val
+            value = tree.tree_map(as_array, init_val)
             while _holds(cond_fun(value)):
                 value = body_fun(value)
             return value

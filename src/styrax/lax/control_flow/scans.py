@@ -154,7 +154,7 @@ def _unroll_factor(unroll: Any, length: Any) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     unroll = concrete_or_error(
-        operator.index, unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool`."
+        operator.index, unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value."
     )
     if unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")

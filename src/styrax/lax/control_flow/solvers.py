@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
 
 
-def _check_tree(who: str, have: Any, want: Any) -> None:
+def _check_tree(who: str, have: Any, what: str, want: Any) -> None:
     if have != want:
-        raise TypeError(f"{who}() output pytree structure must match initial_guess, got {have} and {want}.")
+        raise TypeError(f"{who}() output pytree structure must match {what}, got {have} and {want}.")
 
 
 # -- custom_root ----------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[
     in_tree = tree.tree_structure((initial_guess,))
     avals = [get_aval(x) for x in guess]
     f_body = trace_body("custom_root", f, in_tree, avals)
-    _check_tree("f", f_body.out_tree, guess_tree)
+    _check_tree("f", f_body.out_tree, "initial_guess", guess_tree)
 
     def solve_it(x: Any) -> Any:
         return solve(f, x)
@@ -66,14 +66,14 @@ def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[
         if solution_tree.node_data() is None or len(children) != 2:
             raise ValueError(f"with has_aux=True, solve() must return a pair, got {solution_tree}")
         solution_tree = children[0]
-    _check_tree("solve", solution_tree, guess_tree)
+    _check_tree("solve", solution_tree, "initial_guess", guess_tree)
 
     def linearize_and_solve(x: Any, y: Any) -> Any:
         return tangent_solve(api.linearize(f, x)[1], y)
 
     pair = tree.tree_structure((initial_guess, initial_guess))
     tangent_body = trace_body("custom_root", linearize_and_solve, pair, avals + avals)
-    _check_tree("tangent_solve", tangent_body.out_tree, guess_tree)
+    _check_tree("tangent_solve", tangent_body.out_tree, "x", guess_tree)
     num_f, num_tangent, size = len(f_body.captured), len(tangent_body.captured), len(guess)
 
     def _custom_root(*args: Any) -> list[Any]:
@@ -135,7 +135,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable
       the solution, a tree like `b`; with `has_aux` a pair of it and what the solver returned besides.
 
     Raises:
-      TypeError: a solution has another tree than `b`.
+      TypeError: a solution, or what `matvec` gives, has another tree than `b`.
       ValueError: shapes of results differ from those of `b`.
     """
     from styrax.transforms import api
@@ -147,15 +147,17 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable
     avals = [get_aval(x) for x in leaves]
 
     def checked(body: Body, name: str, aux: bool = False) -> Body:
-        out_avals = body.out_avals
+        out_avals, out_tree = body.out_avals, body.out_tree
         if aux:
-            children = body.out_tree.children()
-            if body.out_tree.node_data() is None or len(children) != 2:
-                raise ValueError(f"with has_aux=True, {name}() must return a pair, got {body.out_tree}")
-            out_avals = out_avals[: children[0].num_leaves]
+            children = out_tree.children()
+            if out_tree.node_data() is None or len(children) != 2:
+                raise ValueError(f"with has_aux=True, {name}() must return a pair, got {out_tree}")
+            out_tree = children[0]
+            out_avals = out_avals[: out_tree.num_leaves]
         shapes, wanted = [a.shape for a in out_avals], [a.shape for a in avals]
         if shapes != wanted:
             raise ValueError(f"{name}() output shapes must match b, got {shapes} and {wanted}")
+        _check_tree(name, out_tree, "b", b_tree)
         return body
 
     matvec_body = checked(trace_body("custom_linear_solve", matvec, in_tree, avals), "matvec")

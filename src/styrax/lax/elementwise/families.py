@@ -155,8 +155,7 @@ def broadcast_shape(name: str, shapes: Sequence[tuple]) -> tuple:
     if all(s == first for s in ranked[1:]):
         return first
     if any(len(s) != len(first) for s in ranked):
-        listed = ", ".join(map(str, shapes))
-        raise TypeError(f"{name}: arrays must have the same number of dimensions, got shapes {listed}.")
+        raise TypeError(f"{name}: arrays must have the same number of dimensions, got {set(map(len, ranked))}")
     out = []
     for sizes in zip(*ranked, strict=True):
         size: Any = 1

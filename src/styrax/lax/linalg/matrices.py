@@ -85,7 +85,7 @@ def check_batch_ranks(name: str, *ranks: int) -> None:
 def check_square(name: str, aval: Any) -> None:
     check_rank(name, aval)
     if aval.shape[-1] != aval.shape[-2]:
-        raise ValueError(f"The input to {name} must be a square matrix. Got shape {aval.shape}")
+        raise ValueError(f"The input to {name} must be a square matrix. Got shape {aval.shape}.")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

@@ -184,13 +184,11 @@ def _dot_shape(lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> tuple
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     _check_numbers("lhs", lhs, lhs_contract, lhs_batch)
     _check_numbers("rhs", rhs, rhs_contract, rhs_batch)
-    for kind, left, right in (("batch", lhs_batch, rhs_batch), ("contracting", lhs_contract, rhs_contract)):
+    for kind, left, right in (("lhs batch dimensions and rhs batch dimensions", lhs_batch, rhs_batch),
+                              ("contracting dimensions", lhs_contract, rhs_contract)):
         sizes = tuple(lhs.shape[d] for d in left), tuple(rhs.shape[d] for d in right)
         if sizes[0] != sizes[1]:
-            raise TypeError(
-                f"dot_general requires {kind} dimensions to have the same shape, got {sizes[0]} and {sizes[1]}.\n"
-                f"The operands have shapes {lhs.shape} and {rhs.shape}."
-            )
+            raise TypeError(f"dot_general requires {kind} to have the same shape, got {sizes[0]} and {sizes[1]}.")
     return (
         *(lhs.shape[d] for d in lhs_batch),
         *(s for d, s in enumerate(lhs.shape) if d not in lhs_contract and d not in lhs_batch),

@@ -58,7 +58,7 @@ def check_axes(name: str, x: Any, axes: tuple) -> None:
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axes' of {name}: {axes}")
     if any(not 0 <= a < x.ndim for a in axes):
-        raise ValueError(f"reduction axes {axes} of {name} contains out-of-bounds indices for {x.str_short()}.")
+        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for {x.str_short()}.")
 
 
 def without(shape: Sequence[Any], axes: Sequence[int]) -> tuple:

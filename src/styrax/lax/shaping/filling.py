@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def _pad_shape(x: Any, value: Any, *, padding_config: tuple) -> tuple:
     if value.shape:
-        raise ValueError(f"padding_value must be a scalar; got shape {value.shape}")
+        raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}")
     if len(padding_config) != x.ndim:
         raise ValueError(
             "length of padding_config must equal the number of axes of operand, got padding_config "

@@ -113,7 +113,7 @@ def _qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
       ((2, 2), (2, 2))
     """
     if mode not in _QR_MODES:
-        raise ValueError(f"linalg.qr knows the modes {', '.join(_QR_MODES)}, not '{mode}'")
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}': it is one of {', '.join(_QR_MODES)}")
     (matrix,) = matrices("qr", a)
     return _QR_MODES[mode](matrix)
 

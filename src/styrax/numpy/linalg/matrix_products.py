@@ -89,7 +89,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: lax.PrecisionLike = Non
                          f"which may be 1 or 2 dimensional. Got shapes={[x.shape for x in members]}")
     if any(a.shape[-1] != b.shape[0] for a, b in zip(members[:-1], members[1:])):
         raise ValueError("multi_dot: last dimension of each array must match first dimension of following array. Got "
-                         f"shapes={[x.shape for x in members]}")
+                         f"array shapes {[x.shape for x in members]}")
     from ..einsums import einsum
 
     operands: list[Any] = []

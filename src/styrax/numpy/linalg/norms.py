@@ -66,7 +66,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         return _vector_norm(x, ord, axes, keepdims)
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdims)
-    raise ValueError(f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, or two "
+    raise ValueError(f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two "
                      f"axes to compute a matrix-norm.")
 
 
@@ -188,7 +188,7 @@ def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """
     (x,) = matrices("cond", x)
     if x.ndim < 2:
-        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got x.shape={x.shape}")
+        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={x.shape}")
     if 0 in x.shape[-2:]:
         raise ValueError(f"jnp.linalg.cond: input array must not be empty; got x.shape={x.shape}")
     if p is None or p == 2:
@@ -198,7 +198,7 @@ def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         s = svd(x, compute_uv=False)
         return divide(gather_elements(s, (..., -1)), gather_elements(s, (..., 0)))
     if x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"jnp.linalg.cond: for p={p!r}, array must be square; got x.shape={x.shape}")
+        raise ValueError(f"jnp.linalg.cond: for p={p!r}, array must be square; got arr.shape={x.shape}")
     r = multiply(norm(x, ord=p, axis=(-2, -1)), norm(inv(x), ord=p, axis=(-2, -1)))
     # NaN in the result is infinity, unless it was in the matrix.
     unknown = lax.bitwise_and(lax.ne(r, r), lax.bitwise_not(reductions.any(lax.ne(x, x), axis=(-2, -1))))
