@@ -64,6 +64,18 @@ ARRAYS = [
     "y = jnp.asarray(x64)\n[z is y for z in jax.device_put((y, y, y), may_alias=(True, False, None))]",
 ]
 
+# what the host finds out of arrays is where these are
+BESIDE = [
+    f"{f.format(x)}" for x in ("jax.device_put(i64 % 3, D[2])", "jax.device_put(i64 % 3, S42)") for f in (
+        "jnp.nonzero({})", "jnp.argwhere({})", "jnp.flatnonzero({})", "jnp.where({})", "jnp.nonzero({}, size=9)",
+        "jnp.unique({}, return_index=True, return_inverse=True, return_counts=True)")
+] + [
+    "jax.pure_callback(np.sin, jax.ShapeDtypeStruct((8,), 'float32'), jax.device_put(x8, D[2]))",
+    *(f"jnp.{f}(jax.device_put(x64, D[2]), shape={shape})" for f in ("zeros_like", "ones_like", "empty_like")
+      for shape in ("(3,)", "(8, 8)", "()") if f != "empty_like" or shape == "()"),
+    "jnp.full_like(jax.device_put(x64, D[2]), 2, shape=(2,))", "jnp.ones_like(jax.device_put(x64, S8), shape=(2,))",
+]
+
 # several meshes over the same devices in one program
 MESHES = [
     "spread(lambda x: wsc(x * 2, S42) + 1)", "spread(lambda x: (wsc(x, S42), x + 1))",
@@ -95,4 +107,4 @@ SHARDINGS = [
           "sharding=Format(Layout((1, 0)), N42('b'))")),
 ]
 
-ROWS = {"constraints": [SETUP + row for row in CONSTRAINTS + ARRAYS + MESHES + SHARDINGS]}
+ROWS = {"constraints": [SETUP + row for row in CONSTRAINTS + ARRAYS + BESIDE + MESHES + SHARDINGS]}

@@ -11,7 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
-from styrax.core.arrays.devices import Device, Sharding
+from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.mesh import Mesh
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.arrays.shardings import NamedSharding
@@ -191,7 +191,8 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     if device is None and backends.several and not isinstance(a, Tracer):
         given = getattr(a, "sharding", None)
         told = isinstance(given, NamedSharding) and isinstance(given.mesh, Mesh)
-        if (told or getattr(a, "committed", False)) and tuple(a.shape) == shape:
+        if (told or getattr(a, "committed", False)) and (tuple(a.shape) == shape
+                                                         or isinstance(given, SingleDeviceSharding)):
             device = given
     out = place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
     return vary_like(out, get_aval(a)) if avals.manual and is_array(a) else out

@@ -11,6 +11,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.following import beside
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.dims import canonical_dim, plain_size
@@ -70,7 +71,9 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
         else:
             found = np.nonzero(np.asarray(mask))
             if fill_value is None:
-                return tuple(asarray(i.astype(default_int())) for i in found)
+                places = tuple(asarray(i.astype(default_int())) for i in found)
+                beside(places, (mask,))
+                return places
             size = len(found[0])
     size = canonical_dim(concrete_or_error(None, size, "The size argument of jnp.nonzero must be statically specified "
                                             "to use jnp.nonzero within JAX transformations."))

@@ -130,11 +130,7 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
                           "argument, which will determine the output size.")
     out, mask, perm = _unique_sorted_mask(ar, axis, equal_nan)
     count = ar.shape[axis]
-    if size is None:
-        places = np.nonzero(concrete_or_error(np.asarray, mask))[0]
-        ind: Any = asarray(places.astype(default_int()))
-    else:
-        ind = nonzero(mask, size=size)[0]
+    ind: Any = nonzero(mask, size=size)[0]
     result = gather_elements(out, (*[slice(None)] * axis, ind)) if count or size is None or size == 0 else lax.full(
         tuple(size if i == axis else d for i, d in enumerate(ar.shape)), fill_value, ar.dtype)
     valid = None

@@ -16,6 +16,7 @@ from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
 from ..core.programs import rules
+from ..core.programs.following import beside
 from ..core.programs.primitive import Primitive
 from ..core.programs.spreading import nowhere
 from ..core.tracing import errors
@@ -237,7 +238,9 @@ def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray
         results = checked(callback(*as_arrays(args)), result_avals)
     except Exception as error:
         raise errors.callback_failed(error) from error
-    return as_arrays(results)
+    outs = as_arrays(results)
+    beside(outs, args)
+    return outs
 
 
 def _function(callback: FlatCallback, result_avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray]]:

@@ -48,6 +48,15 @@ def put(outs: Sequence[Any], where: Sequence[Where]) -> None:
             x._sharding = place
 
 
+def beside(outs: Sequence[Any], args: Sequence[Any]) -> None:
+    """Has new arrays that the host made of `args` be where these are: on their device, or whole on all of a mesh."""
+    if not backends.several:
+        return
+    told = next((s for s in map(sharding_of, args) if s is not None and _devices(s)[0].client.shared_memory), None)
+    if told is not None:
+        put(outs, [NamedSharding(told.mesh, PartitionSpec()) if isinstance(told, NamedSharding) else told] * len(outs))
+
+
 class Following:
     """Code whose results are where its arguments are, or where `out_shardings` say.
 
@@ -322,4 +331,4 @@ def _platform(sharding: Any) -> str:
     return _devices(sharding)[0].platform.upper()
 
 
-__all__ = ["Following", "home", "of_primitive", "put", "read_arguments", "sharding_of"]
+__all__ = ["Following", "beside", "home", "of_primitive", "put", "read_arguments", "sharding_of"]
