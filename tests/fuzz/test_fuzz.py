@@ -181,3 +181,28 @@ def test_tolerances_come_from_the_program():
         assert (found and found[0]) == expected
     weak = [replace(theirs[0], weak=True)]
     assert engines.difference(program, weak, theirs, Counter()) == ("weak", "result 0: weak type True, not False")
+
+
+def test_terms_that_cancel():
+    """A rest that a product leaves which is rounded with its sum is no finding; what strict numerics differ in is."""
+    main = Function(
+        "program",
+        ("v0", "v1", "v2"),
+        (
+            Step("add", "{0} * -{1} + ({2} * {1} + {0} * {1})", ("v0", "v1", "v2"), ("v3",), single=True),
+        ),
+        ("v3",),
+    )
+    given, rounded = Type((9,), "float32"), Type((9,), "float32", exact=False)
+    xs = np.linspace(0.1, 1.7, 9, dtype=np.float32)
+    program = Program(main, (xs, xs[::-1] / 3, np.zeros(9, np.float32)), {
+        **{f"v{i}": given for i in range(3)}, "v3": rounded})
+    (theirs,), (ours,) = engines.jitted(jax, [program]), engines.together(styrax, [program])()
+    assert not isinstance(theirs, Exception) and not isinstance(ours, Exception)
+    assert not theirs[0].value.any() and ours[0].value.any()
+    skips: Counter[str] = Counter()
+    assert engines.difference(program, ours, theirs, skips) is None
+    assert skips["terms that cancel, of products rounded with their sums"] == 1
+    more = [replace(ours[0], value=ours[0].value + np.float32(1e-4))]
+    found = engines.difference(program, more, theirs, Counter())
+    assert found and found[0] == "values"
