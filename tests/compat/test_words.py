@@ -45,7 +45,7 @@ ROWS: dict[str, list[str]] = {
         "python(lambda v: m.vmap(lambda n: lax.while_loop(lambda x: x < n, lambda x: x + 1, v))(jnp.arange(3)), 0)",
     ],
     "functions": [
-        "lax.batch_matmul(jnp.ones((2, 3, 3)), jnp.ones((4, 3, 3)))", "lax.add(jnp.ones((2, 3)), x)",
+        "lax.add(jnp.ones((2, 3)), x)",
         "jnp.broadcast_to(jnp.ones((2, 3)), (3,))", "jnp.full(3, x.reshape(3, 1))", "jnp.broadcast_to(x, (2, 4))",
         "lax.pad(x, x, [(1, 1, 0)])", "x.mT", "jnp.rot90(x)", "jnp.pad(x, 1, mode='edge', constant_values=1)",
         "jnp.meshgrid(jnp.ones((2, 3)), x)", "jnp.arange(x)", "jnp.array([x, jnp.ones(2)])",
@@ -147,3 +147,12 @@ def test_operators_refuse_containers(sign: str, container: str) -> None:
         assert (kind, re.search("unsupported operand", text) is None) == ("TypeError", False)
         got = outcome("styrax", row)
         assert (got[0], re.sub(r"\b\w*Tracer\b", "", got[1])) == (kind, re.sub(r"\b\w*Tracer\b", "", text)), row
+
+
+@pytest.mark.parametrize("row", [
+    "lax.batch_matmul(jnp.ones((2, 3, 3)), jnp.ones((4, 3, 3)))", "jnp.dot(x, jnp.ones((2, 3)))", "x @ jnp.ones(4)"])
+def test_products_tell_the_shapes_of_their_operands(row: str) -> None:
+    (kind, text), (our_kind, ours) = outcome("jax", row), outcome("styrax", row)
+    first, _, more = ours.partition("\n")
+    assert (our_kind, first) == (kind, text)
+    assert re.fullmatch(r"The operands have shapes \(.*\) and \(.*\)\.", more)

@@ -30,6 +30,7 @@ CONSTRAINTS = [
     "with m8:\n    y = jax.jit(lambda x: lax.with_sharding_constraint(x, P('i')))(x64)\ny",
     "m8(lambda: lax.with_sharding_constraint(jnp.asarray(x64), P('i')))()",
     "jax.jit(jax.vmap(lambda x: lax.with_sharding_constraint(x, one), spmd_axis_name='x'))(x64)",
+    "jax.vmap(shard(lambda x: x, P('i'), P('i')), spmd_axis_name='i')(x64)",
     *(f"parameters({spec})" for spec in (
         "('a', 'b'), spmd_axis_name='b'", "('a',), spmd_axis_name='a'", "(U, 'a'), spmd_axis_name='b'", "(U, None)",
         "(U, 'b'), in_axes=1, spmd_axis_name='a'", "('a', U), in_axes=1", "('a', None), in_axes=2")),

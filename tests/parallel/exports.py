@@ -29,6 +29,8 @@ EXPORTS = [
     "e = spread(jnp.sin, NamedSharding(m42, P(('a', 'b'))), NamedSharding(m42, P('b')))\n"
     "x = jax.device_put(x64, e.in_shardings_jax(mr42)[0])\n"
     "(jax.grad(lambda x: e.call(x).sum())(x), e.vjp().in_shardings_jax(mr42), e.vjp().out_shardings_jax(mr42))",
+    *(f"e = spread(lambda x: (x * 2).sum(), {s})\njax.grad(e.call)(jax.device_put(x64, NamedSharding(mr8, P('i'))))"
+      for s in ("S8", "NamedSharding(mr8, P('i'))")),
     "spread(jnp.sin, S8).call(x64)",
     "spread(jnp.sin, S8).call(jax.device_put(x64, NamedSharding(Mesh(np.array(D[:4]), ('i',)), P('i'))))",
     "spread(jnp.sin, S8).in_shardings_jax(Mesh(np.array(D[:4]), ('i',)))",

@@ -103,7 +103,7 @@ class Following:
         """
         found = self._found(given)
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
-        named, single = self._home(found, said)
+        named, single = self._home(found, said, given)
         read = set(read_arguments(self.closed))
         anywhere = single or default
         if named is not None:
@@ -127,7 +127,7 @@ class Following:
         """Where the results are for arguments that are committed so; None where nothing is to be done."""
         found = self._found(given)
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
-        named, single = self._home(found, said)
+        named, single = self._home(found, said, given)
         if named is None:
             if single is not None:
                 return [s or single for s in said]
@@ -148,8 +148,8 @@ class Following:
         return list(dict.fromkeys(s.mesh for s in every if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)
                                   and s._device_assignment == named._device_assignment))
 
-    def _home(self, found: Sequence[Sharding | None],
-              said: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
+    def _home(self, found: Sequence[Sharding | None], said: Sequence[Sharding | None],
+              given: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
         """A sharding over the mesh that the program runs on, and the first one that is said of anything."""
         inside = list(_inside(self.closed.jaxpr))
         inner = next(filter(_names_devices, inside), inside[0] if inside else None)
@@ -164,6 +164,8 @@ class Following:
                              f"device ids {_ids(wanted)} on platform {_platform(wanted)} and sharding_constraint "
                              f"inside jit with device ids {_ids(inner)} on platform {_platform(inner)}")
         named = next((s for s in (*found, *said, inner) if isinstance(s, NamedSharding)), None)
+        if named is not None and named is inner and not _names_devices(inner):  # then what is not needed may tell
+            named = inner = next((s for s in given if isinstance(s, NamedSharding) and _names_devices(s)), inner)
         if named is not None and named is inner and inner.mesh.size > 1 and not isinstance(inner.mesh, Mesh) and (
                 mesh.state.concrete.empty):
             raise ValueError(f"Length of device assignment 1 is not equal to the size of the mesh {inner.mesh.size}. "

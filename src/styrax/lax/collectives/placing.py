@@ -443,7 +443,8 @@ def _constraint_batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[i
         own = axis_data.spmd_name
         if own is not None and any(n in own for e in entries for n in axes_of(e)):
             raise ValueError(f"vmap spmd_axis_name {own} cannot appear in with_sharding_constraint spec, but got spec "
-                             f"{sharding.spec}")  # (or in in_specs or out_specs of shard_map)
+                             f"{sharding.spec}. vmap spmd_axis_name cannot appear in in_specs or out_specs of "
+                             "shard_map, either.")
         entry: Any = UNCONSTRAINED if own is None else own[0] if len(own) == 1 else own
         sharding = sharding.update(spec=sharding.spec.update(partitions=(*entries[:d], entry, *entries[d:])))
         unconstrained_dims = frozenset(i + (i >= d) for i in unconstrained_dims) | ({d} if own is None else set())

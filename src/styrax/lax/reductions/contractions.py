@@ -188,7 +188,10 @@ def _dot_shape(lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> tuple
                               ("contracting dimensions", lhs_contract, rhs_contract)):
         sizes = tuple(lhs.shape[d] for d in left), tuple(rhs.shape[d] for d in right)
         if sizes[0] != sizes[1]:
-            raise TypeError(f"dot_general requires {kind} to have the same shape, got {sizes[0]} and {sizes[1]}.")
+            raise TypeError(
+                f"dot_general requires {kind} to have the same shape, got {sizes[0]} and {sizes[1]}.\n"
+                f"The operands have shapes {lhs.shape} and {rhs.shape}."
+            )
     return (
         *(lhs.shape[d] for d in lhs_batch),
         *(s for d, s in enumerate(lhs.shape) if d not in lhs_contract and d not in lhs_batch),
