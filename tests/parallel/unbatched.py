@@ -56,6 +56,9 @@ DEVICES = [
         "f(x64)", "jax.jit(f)(x64)", "jax.jit(lambda x: f(x) * 2 + x)(x64)", "jax.jit(lambda: f(x64) * 2)()",
         "jax.jit(jax.grad(lambda x: f(x).sum()))(x64)", "jax.jit(f)(jax.device_put(x64, D[1]))",
         "jax.jit(lambda: f(jax.device_put(x64, D[1])))()", "f(jax.device_put(x64, D[1]))")),
+    *("def body(x):\n    r = jax.new_ref(x)\n    jax.shard_map(lambda r: r.__setitem__(Ellipsis, r[...] + 1), "
+      f"mesh={mesh}, in_specs=P(), out_specs=None)(r)\n    return r[...]\nnp.asarray(jax.jit(body)(x8))"
+      for mesh in ("m42", "e42")),
     "jax.jit(lambda x: jax.reshard(x, NamedSharding(e42, P('a'))))(x64)",
     *(f"jax.jit({f})(jax.device_put(x8, D[1]), jax.device_put(x8, D[2]))" for f in (
         "lambda x, y: y * 2", "lambda x, y: (jnp.sin(x), y * 2)[1]", "jax.grad(lambda x, y: (x + y).sum())",

@@ -22,6 +22,7 @@ from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
+from ..core.types.avals import AbstractRef
 from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.casts import recast
@@ -436,15 +437,15 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checke
     if not isinstance(x, Tracer):
         committed = isinstance(x, Array) and x.committed and state.trace.is_eval
         if committed and isinstance(mesh, Mesh) and x.devices() != set(mesh.devices.flat):
-            raise ValueError(
-                f"Received incompatible devices for jitted computation. Got an argument with shape "
-                f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and shard_map with "
-                f"device ids {[d.id for d in mesh.devices.flat]}")
+            raise ValueError("Received incompatible devices for jitted computation. Got an argument with shape "
+                             f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and "
+                             f"shard_map with device ids {[d.id for d in mesh.devices.flat]}")
         x = _anywhere(x if isinstance(x, Array) else device_put(x))
         if axes_apart(x.aval.given_sharding):
             return device_values_p.bind(x, equal=checked)
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
-    if getattr(get_aval(x), "given_sharding", None) is None:
+    aval = get_aval(x)
+    if getattr(aval, "given_sharding", None) is None and not isinstance(aval, AbstractRef):
         x = _told(x, PartitionSpec() if mesh.explicit_axes else spec, mesh)
     apart = axes_apart(getattr(get_aval(x), "given_sharding", None))
     return device_values_p.bind(x, equal=checked) if apart else untold(x)
