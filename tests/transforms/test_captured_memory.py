@@ -11,6 +11,7 @@ import styrax.numpy as jnp
 pytestmark = pytest.mark.usefixtures("old_objects_aside")
 
 FUNCTIONS = {
+    "by platform": lambda x: lambda y: sx.lax.platform_dependent(y, default=lambda y: y * x),
     "itself": lambda x: lambda y: x,
     "sum": lambda x: lambda y: (x * y).sum(),
     "product": lambda x: lambda y: jnp.outer(x, y) @ x,

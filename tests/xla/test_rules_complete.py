@@ -14,6 +14,7 @@ DISCHARGED = "references have become values before a program is printed"
 KERNELS = "kernels have become loops before a program is printed"
 REMAINDER = {
     "addupdate": DISCHARGED, "freeze": DISCHARGED, "get": DISCHARGED, "new_ref": DISCHARGED, "swap": DISCHARGED,
+    "platform_index": "programs are printed for a platform, and have its branch alone",
     "num_programs": KERNELS, "program_id": KERNELS,
 }
 
