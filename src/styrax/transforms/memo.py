@@ -36,8 +36,9 @@ def per_jaxpr(transform: F) -> F:
             for part in result if isinstance(result, tuple) else (result,):
                 if isinstance(part, (ClosedJaxpr, Jaxpr)):
                     maybe_check(part)
-            # the constants are kept with the result, so that their ids stay theirs
-            found = cache[key] = (result, consts)
-        return found[0]
+            # The constants are kept with the result, so that their ids stay theirs. A program that is kept with itself
+            # would wait for the garbage collector.
+            found = cache[key] = (None if result is closed else result, consts)
+        return closed if found[0] is None else found[0]
 
     return cached  # type: ignore[return-value]

@@ -82,15 +82,10 @@ def platform_dependent(*args: PyTree, default: Callable[..., Any] | None = None,
     return bind_branches("switch", index, branches, names[:len(branches)], args)
 
 
+@per_jaxpr
 def for_platform(closed: ClosedJaxpr, platform: str) -> ClosedJaxpr:
     """The program without what it does on other platforms. NotImplementedError where it has nothing for this one."""
-    # (one that is kept with itself would wait for the garbage collector)
-    return _without_others(closed, platform) if _asks(closed.jaxpr) else closed
-
-
-@per_jaxpr
-def _without_others(closed: ClosedJaxpr, platform: str) -> ClosedJaxpr:
-    return ClosedJaxpr(_chosen(closed.jaxpr, platform), closed.consts)
+    return ClosedJaxpr(_chosen(closed.jaxpr, platform), closed.consts) if _asks(closed.jaxpr) else closed
 
 
 def _asks(jaxpr: Jaxpr) -> bool:
