@@ -23,9 +23,17 @@ FUNCTIONS = {
 }
 
 
+@pytest.fixture(params=[False, True], ids=["", "meshes"])
+def meshes(request):
+    """Where a program has used a mesh with explicit axes, types are looked at for shardings."""
+    if request.param:
+        mesh = sx.make_mesh((1,), ("i",), axis_types=(sx.sharding.AxisType.Explicit,))
+        sx.jit(jnp.sin)(sx.device_put(jnp.ones(4), sx.NamedSharding(mesh, sx.P("i"))))
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("wrap", [sx.jit, lambda f: f], ids=["jit", "eager"])
-def test_it_goes_with_the_function(name, wrap):
+def test_it_goes_with_the_function(name, wrap, meshes):
     x, y = jnp.ones(5), jnp.arange(5.0)
     gc.collect()
     gc.disable()
