@@ -177,3 +177,17 @@ def test_twins(looping, debug):
         lambda path, a, b: np.testing.assert_allclose(
             np.asarray(a, float), np.asarray(b, float), 2e-2 if "half" in str(path[-1]) else 1e-3, 1e-3, str(path)),
         ours, theirs)
+
+
+@pytest.mark.parametrize("layers", [20, 90])
+def test_loops_of_unknown_length_in_segments(layers):
+    """Each segment hands on the program's fuel."""
+    def f(j, x, bound):
+        for k in range(layers):
+            x = j.vmap(lambda r: j.lax.while_loop(lambda r: abs(r).max() > bound, lambda r: r / 2, r))(x)
+            x = j.numpy.roll(x, 1, 0) * (3 if k % 7 else 5)
+        return x
+
+    x = np.random.default_rng(0).normal(size=(12, 24)).astype(np.float32)
+    ours = styrax.jit(lambda x, b: f(styrax, x, b))(x, np.float32(0.5))
+    np.testing.assert_allclose(ours, real.jit(lambda x, b: f(real, x, b))(x, np.float32(0.5)), 1e-5)

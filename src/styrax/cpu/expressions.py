@@ -57,7 +57,7 @@ class Values:
                                   f"  {name} = load ptr, ptr {name}p"]
         return name
 
-    def capture(self, t: str, name: str, source: Expr | Buffer | None = None) -> str:
+    def capture(self, t: str, name: str, source: Expr | Buffer | str | None = None) -> str:
         """A value of the parent function, passed as an argument, or to threads through the environment."""
         index = len(self.writer.captured)
         self.writer.captured.append((t, name, source))
@@ -230,7 +230,7 @@ class Values:
     def _param(self, e: Expr) -> str:
         if self.parent is None:
             raise KeyError(f"the size {e} is not a parameter")
-        self.names[e] = self.capture("i64", self.parent.value(e))
+        self.names[e] = self.capture("i64", self.parent.value(e), e)
         return self.names[e]
 
     def _iota(self, lanes: Lanes) -> str:

@@ -108,6 +108,10 @@ class Frame:
             name = self.values.pointers[self.root(s.buffer)] = self.writer.fresh()
             self.writer.entry.append(f"  {name} = alloca [{max(s.buffer.nbytes, 1)} x i8], align 64")
 
+    def word(self, name: str) -> str:
+        """Where the program's status stands, its fuel, or the word that stops it."""
+        return {"stop": self._stop_word, "fuel": self._fuel_word, "status": self._status}[name]()
+
     # -- stopping --------------------------------------------------------------------------------------------
     def stopping(self) -> str:
         """Whether the program was asked to stop, now."""
@@ -116,7 +120,8 @@ class Frame:
 
     def _stop_word(self) -> str:
         if not self.stop_word:
-            self.stop_word = "%cancel" if self.parent is None else self.values.capture("ptr", self.parent._stop_word())
+            self.stop_word = ("%cancel" if self.parent is None else
+                              self.values.capture("ptr", self.parent._stop_word(), "stop"))
         return self.stop_word
 
     def looks(self, s: Loop) -> bool:
@@ -150,7 +155,7 @@ class Frame:
                 self.fuel_word = "%fuel"
                 self.writer.entry.append(f"  %fuel = getelementptr i64, ptr %slots, i64 {self.module.fuel_at}")
             else:
-                self.fuel_word = self.values.capture("ptr", self.parent._fuel_word())
+                self.fuel_word = self.values.capture("ptr", self.parent._fuel_word(), "fuel")
         return self.fuel_word
 
     def _return_fuel(self) -> None:
@@ -172,7 +177,7 @@ class Frame:
                 self.status_slot = "%status"
                 self.writer.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
             else:
-                self.status_slot = self.values.capture("ptr", self.parent._status())
+                self.status_slot = self.values.capture("ptr", self.parent._status(), "status")
         return self.status_slot
 
     def end(self) -> str:

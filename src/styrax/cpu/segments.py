@@ -68,10 +68,12 @@ class Main(Function):
             child = Function(module, f"part{module.counter}", None, "void", self)
             child.loop(s, "0", child.value(self.arena.index(s.extent)))
             needs: list[tuple[str, str | int]] = [
-                (t, name if source is None else form.numbers[source]) for t, name, source in child.writer.captured]
+                (t, source if isinstance(source, str) else form.numbers[source])
+                for t, _, source in child.writer.captured]
             known = module.forms[form.key] = module.part(child.writer.name, child.frame.end()), needs
         part, needs = known
-        given = [f"{t} {need if isinstance(need, str) else self._known(form.sources[need])}" for t, need in needs]
+        given = [f"{t} {self.frame.word(need) if isinstance(need, str) else self._known(form.sources[need])}"
+                 for t, need in needs]
         self._call_part(part, given, [s])
 
     def _known(self, source: Expr | Buffer) -> str:

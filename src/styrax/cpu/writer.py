@@ -144,8 +144,8 @@ class Writer:
         self.scopes = [Scope()]
         self.at = 0  # the scope that instructions go to
         self.count = 0
-        # (type, name in the parent, what it is there if not one and the same for the whole function)
-        self.captured: list[tuple[str, str, Expr | Buffer | None]] = []
+        # (type, name in the parent, what it is there: None of where a segment finds pointers)
+        self.captured: list[tuple[str, str, Expr | Buffer | str | None]] = []
 
     # -- text --------------------------------------------------------------------------------------
     def fresh(self) -> str:
