@@ -373,3 +373,42 @@ def test_effects_of_loops_that_lose_operands(jitted):
     out, push = styrax.linearize(styrax.jit(f) if jitted else f, x, y)
     np.testing.assert_array_equal(out, np.stack([y, y]))
     np.testing.assert_array_equal(push(x, 2 * y), 2 * np.stack([y, y]))
+
+
+@pytest.mark.parametrize("nest", ["once", "jit", "remat", "scan", "vmap"])
+def test_a_rule_of_ones_own_reads_what_is_not_differentiated(nest):
+    """The tangent of such a reference is zero, though it is an array: there is nothing to pull back."""
+    def program(package, own):
+        jnp, lax = package.numpy, package.lax
+
+        def f(x, y):
+            return x * y, jnp.sin(x)
+
+        if own:
+            f = package.custom_vjp(f)
+            f.defvjp(lambda x, y: ((x * y, jnp.sin(x)), (x, y)), lambda r, ct: (ct[0] * r[1], 7 * ct[1]))
+
+        def body(a, b):
+            if not own:
+                return f(a, 2 * a)[0] + f(a, 2 * a)[1] * b * b
+            ref = package.new_ref(a)
+            first = ref[...]
+            ref[...] = 2 * a
+            p, q = f(first, ref[...])
+            return p + q * b * b
+
+        if nest == "scan":
+            inner = body
+
+            def body(a, b):
+                return lax.scan(lambda c, _: (inner(a, c), c), b, None, length=3)[0]
+        if nest in ("jit", "remat"):
+            body = (package.jit if nest == "jit" else package.checkpoint)(body)
+        slope = package.jacrev(body, 1)
+        if nest == "vmap":
+            slope = package.vmap(slope)
+            return slope(vector, vector), package.jacrev(package.vmap(body), 1)(vector, vector)
+        return slope(vector[1], vector[2]), package.jacrev(slope, 1)(vector[1], vector[2])
+
+    # JAX refuses most of these; without reference and rule, which no cotangent passes, it differentiates them.
+    assert_same(lambda package: program(package, own=package is styrax))

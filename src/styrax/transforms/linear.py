@@ -234,6 +234,10 @@ def _run_forward(eqns: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var]
             linear.update(eqn.outvars)
             pending.append(eqn)
             continue
+        if eqn.primitive is custom_lin_p:
+            # Tangents that depend on no input of a linear map are zero (those read from a reference that holds none).
+            env.update((v, zeros_like_aval(v.aval)) for v in eqn.outvars)
+            continue
         params = eqn.primitive.get_bind_params(eqn.params)
         with source.inherit(eqn.source_info):
             out = eqn.primitive.bind(*(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
