@@ -8,7 +8,7 @@ NAMES ?=
 AGAINST ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-xla bounds fuzz libraries bench check docs clean
+.PHONY: help demo test test-all test-xla bounds fuzz libraries bench roofline check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
 	@echo "make bench AGAINST=commit  compare speed with that commit's tree; also with NAMES, QUICK=1,"
 	@echo "             PAIRS=8 (processes for each row), SECONDS=60 (in which a row gets more, while it is unclear)"
+	@echo "make roofline  show what each loop nest of the benchmarks takes of what the machine can do; with NAMES"
 	@echo "make check   ruff and mypy"
 	@echo "make docs    write docs/primitives.md from the rule tables"
 	@echo "make clean   remove .venv and caches"
@@ -68,6 +69,9 @@ libraries: | $(BIN)/python
 bench: $(VENV)/$(if $(AGAINST),demo,test).stamp
 	$(BIN)/python -m benchmarks $(if $(AGAINST),--against $(AGAINST)) $(if $(QUICK),--quick) \
 	    $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SECONDS),--limit $(SECONDS)) $(NAMES)
+
+roofline: $(VENV)/demo.stamp
+	$(BIN)/python -m styrax -m benchmarks.roofline $(NAMES)
 
 check: $(VENV)/test.stamp
 	$(BIN)/python -m ruff check .

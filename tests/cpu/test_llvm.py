@@ -415,17 +415,31 @@ def test_concurrent_writers(cache):
 
 
 def test_store_round_trip_and_bound(tmp_path):
-    disk = store.Store(str(tmp_path / "s"), limit=20_000)
+    disk = store.Store(str(tmp_path / "s"))
     keys = [store.digest(bytes([i])) for i in range(40)]
     for i, key in enumerate(keys):
         assert disk.put(key, bytes([i]) * 1000)
         os.utime(disk._path(key), (1000 + i, 1000 + i))
     assert disk.get(keys[3]) == b"\3" * 1000  # a hit renews the entry
+    disk.limit = 20_000
     assert disk.sweep() <= 15_000
     assert disk.get(keys[3]) == b"\3" * 1000
     assert disk.get(keys[39]) == b"\x27" * 1000
     assert disk.get(keys[0]) is None
     assert disk.get(store.digest(b"never")) is None
+
+
+def test_looks_at_the_size_are_as_rare_as_they_may_be(tmp_path, monkeypatch):
+    small = store.Store(str(tmp_path / "small"), limit=16_000)  # an entry of more than 1000 bytes always looks
+    for i in range(100):
+        assert small.put(store.digest(b"%d" % i), bytes(1000))
+        assert sum(p.stat().st_size for p in (tmp_path / "small").iterdir()) <= 16_000
+    looks = []
+    monkeypatch.setattr(store.Store, "sweep", lambda self: looks.append(1))
+    large = store.Store(str(tmp_path / "large"), limit=64_000_000)
+    for i in range(1000):
+        assert large.put(store.digest(b"%d" % i), bytes(1000))
+    assert len(looks) <= 6  # 0.26 in the mean: more come once in a hundred million times
 
 
 def test_sweep_removes_what_crashed_writers_left(tmp_path):

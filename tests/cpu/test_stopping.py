@@ -12,7 +12,8 @@ import styrax.numpy as jnp
 from styrax import lax
 from styrax.compile.ir.loopir import Scratch, statements
 from styrax.cpu import llvm
-from styrax.cpu.client import Executable, generate
+from styrax.cpu.client import Executable
+from styrax.cpu.code import generate
 
 ENDLESS = {
     "scalars": lambda x: lax.while_loop(lambda c: c[0] >= 0, lambda c: (c[0] * 1.0, c[1] + 1), (x, 0)),

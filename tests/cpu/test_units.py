@@ -7,7 +7,7 @@ import numpy as np
 import styrax as jax
 import styrax.numpy as jnp
 from styrax.cpu import llvm
-from styrax.cpu.client import generate
+from styrax.cpu.code import generate
 
 
 def program(x):

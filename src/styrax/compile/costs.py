@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.types.index_type import INDEX
 from .ir.expr import COSTS, LOADS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
-from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While, statements
+from .ir.loopir import Buffer, BufferKind, Call, Copy, Fold, Loop, Statement, Store, While, statements
 
 if TYPE_CHECKING:
     from .ir.placement import Placement
@@ -24,27 +24,90 @@ HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 def analyse(program: Program) -> dict[str, float]:
     """Counts of arithmetic operations, transcendental ones, and bytes read and written."""
     totals = {"flops": 0.0, "transcendentals": 0.0, "bytes accessed": 0.0}
-    _count(program.statements, 1.0, totals, program.placement)
+    for times, s in executions(program.statements):
+        for n in _nodes(s):
+            if n.op in LOADS:
+                totals["bytes accessed"] += times * n.dtype.itemsize
+            elif _computes(n):
+                totals["transcendentals" if n.op in TRANSCENDENTAL else "flops"] += times
+        totals["flops"] += times * _own_flops(s)
+        if isinstance(s, Store):
+            totals["bytes accessed"] += times * s.buffer.dtype.itemsize
+        elif isinstance(s, Copy) and program.placement.root(s.target) is not program.placement.root(s.source):
+            totals["bytes accessed"] += times * 2 * _count(s) * s.target.dtype.itemsize
     return totals
 
 
-def _count(body: Sequence[Statement], times: float, totals: dict[str, float], placement: Placement) -> None:
-    for s in body:
-        for n in walk([e for e in s.exprs() if isinstance(e, Expr)]):
+def operations(statement: Statement) -> dict[str, float]:
+    """Arithmetic operations of one execution by the dtypes of their results; a transcendental one counts as its
+    instructions."""
+    found: dict[str, float] = {}
+    for times, s in executions([statement]):
+        for n in _nodes(s):
+            if _computes(n):
+                cost = COSTS[n.op] if n.op in TRANSCENDENTAL else 1
+                found[n.dtype.name] = found.get(n.dtype.name, 0.0) + times * cost
+        own = times * _own_flops(s)
+        if own:
+            dtype = (s.writes[0].dtype if isinstance(s, Call) else s.values[0].dtype).name  # type: ignore[attr-defined]
+            found[dtype] = found.get(dtype, 0.0) + own
+    return found
+
+
+def traffic(statement: Statement, placement: Placement) -> float:
+    """Bytes that one execution moves at least, if what it reads or writes of a buffer is moved once."""
+    reads: dict[Buffer, float] = {}
+    writes: dict[Buffer, float] = {}
+
+    def add(table: dict[Buffer, float], buffer: Buffer, count: float) -> None:
+        if buffer.kind is not BufferKind.SCRATCH:
+            base = placement.root(buffer)
+            table[base] = table.get(base, 0.0) + count * buffer.dtype.itemsize
+
+    for times, s in executions([statement]):
+        for n in _nodes(s):
             if n.op in LOADS:
-                totals["bytes accessed"] += times * n.dtype.itemsize
-            elif n.dtype is not INDEX and n.dtype.kind in "fiu" and COSTS.get(n.op, 1) and n.op != "select":
-                totals["transcendentals" if n.op in TRANSCENDENTAL else "flops"] += times
+                add(reads, n.attr[0], times)
         if isinstance(s, Store):
-            totals["bytes accessed"] += times * s.buffer.dtype.itemsize
-        elif isinstance(s, Fold):
-            if any(e.op != "get" for e in s.values):  # sums of blocks are put together as the order of sums has it
-                totals["flops"] += times
-        elif isinstance(s, Copy) and placement.root(s.target) is not placement.root(s.source):
-            count = s.count if isinstance(s.count, int) else 1
-            totals["bytes accessed"] += times * 2 * count * s.target.dtype.itemsize
+            add(writes, s.buffer, times)
+        elif isinstance(s, Copy):
+            add(reads, s.source, times * _count(s))
+            add(writes, s.target, times * _count(s))
+        elif isinstance(s, Call):
+            for table, buffers in ((reads, s.reads), (writes, s.writes)):
+                for buffer in buffers:
+                    add(table, buffer, math.inf)
+    return sum(min(count, buffer.nbytes if isinstance(buffer.size, int) else count)
+               for table in (reads, writes) for buffer, count in table.items())
+
+
+def executions(body: Sequence[Statement], times: float = 1.0) -> Iterator[tuple[float, Statement]]:
+    """Every statement, with how often a call executes it, loops of unknown length once."""
+    for s in body:
+        yield times, s
         for inner, trips in zip(s.bodies(), turns(s, 1.0, lanes=False), strict=True):
-            _count(inner, times * trips, totals, placement)
+            yield from executions(inner, times * trips)
+
+
+def _nodes(s: Statement) -> Iterator[Expr]:
+    return walk([e for e in s.exprs() if isinstance(e, Expr)])
+
+
+def _computes(n: Expr) -> bool:
+    return n.op not in LOADS and n.dtype is not INDEX and n.dtype.kind in "fiu" and bool(
+        COSTS.get(n.op, 1)) and n.op != "select"
+
+
+def _own_flops(s: Statement) -> float:
+    """Operations of a statement besides those of its expressions."""
+    if isinstance(s, Call):
+        return s.flops
+    # sums of blocks are put together as the order of sums has it
+    return float(isinstance(s, Fold) and any(e.op != "get" for e in s.values))
+
+
+def _count(s: Copy) -> int:
+    return s.count if isinstance(s.count, int) else 1
 
 
 def size(body: Sequence[Statement]) -> float:

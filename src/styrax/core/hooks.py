@@ -37,6 +37,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `apply_where_arguments_are` | `core.arrays.moving` | `core.arrays.backends` | runs a primitive where they are |
 | `moved` | `core.arrays.moving` | `core.arrays.array` | an array on another device |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `explain` | `profiles.explanations` | `transforms.stages` | where the time of a compiled function goes |
 | `on_summands` | `parallel.summand_programs` | `cpu` | a program without arrays that are still to be summed |
 | `reshard_p` | `lax.collectives.placing` | `transforms` | the primitive that changes how types say arrays are spread |
 | `resummed` | `lax.collectives.placing` | `core.arrays.array` | an array that is to be summed along other axes |
@@ -97,6 +98,7 @@ PROVIDERS = {
     "transforms.in_turn": "by_device",
     "transforms.references": "Ref",
     "transforms.zeros": "add_any zeros_like_aval",
+    "profiles.explanations": "explain",
     "transforms.jit": "apply_stateful:apply_primitive",
     "parallel.axes": "auto_axes",
     "parallel.summand_programs": "on_summands",

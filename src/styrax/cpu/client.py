@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compile.pipeline import Program, compile_to_loops, debugging
+from ..compile.pipeline import compile_to_loops
 from ..compile.program import Kernels
 from ..core import hooks
 from ..core.arrays import backends, host_devices, transfers
@@ -20,51 +20,15 @@ from ..core.arrays.devices import Device
 from ..core.arrays.number_operands import Operands
 from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
-from ..core.settings import config, progress
+from ..core.settings import config
 from ..core.types import avals, physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
-from . import libraries, llvm, microkernels, runtime, tiles
+from . import llvm, microkernels, runtime, tiles
+from .code import loaded, text
 from .dispatch import make_caller
 from .eager import Eager
-from .emit import Module
 from .executable import Executable, Memory, drain
-from .frames import LONG
-from .outlining import outlined
-from .segments import Main
-
-INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
-
-
-def generate(program: Program, sizes: int = 0) -> Module:
-    """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
-    threads share."""
-    machine, placement = llvm.host(), program.placement
-    order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
-    order += [b for b in program.outputs if b is not None]
-    sizes_at = len(order) + bool(placement.workspace)
-    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
-                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes,
-                    outlined=outlined(program.statements))
-    for i, buffer in enumerate(order):
-        if buffer not in placement.aliases:
-            module.homes[buffer] = "slots", i
-    for buffer, offset in placement.offsets.items():
-        module.homes[buffer] = "workspace", offset
-    f = Main(module, "run", "ptr %slots, ptr %cancel", "i32")
-    f.values.bases["slots"] = "%slots"
-    if placement.workspace:
-        f.writer.entry += [f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}", "  %ws = load ptr, ptr %wsp"]
-        f.values.bases["workspace"] = "%ws"
-    for number, size in program.builder.sizes.known.items():
-        if number < sizes:
-            f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {sizes_at + number}")
-            f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
-            f.values.names[size] = f"%n{number}"
-    f.frame.reserve(program.statements, temporaries=bool(sizes))
-    f.program(program.statements)
-    module.functions.append("\n".join((f.frame.end(), *module.segments)))
-    return module
 
 
 @contextmanager
@@ -137,23 +101,11 @@ class CpuBackend:
                 closed = hooks.on_summands(closed)
             program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None,
                                        Kernels(tiles.available(), microkernels.kernels()))
-            progress.stage = "LLVM IR"
-            module = generate(program, 0 if sizes is None else sizes.inputs)
-            ir = module.text()
-        if debugging("llvm"):
-            print(f"-- llvm {name}\n{ir}")
-        if "@blas_" in ir or "@lapack_" in ir:
-            libraries.open_ahead()
-        microkernels.compile_ahead(ir)
-        level = llvm.BRIEF if program.work < INSTANT else 1
-        if debugging("asm"):
-            print(f"-- asm {name}\n{llvm.asm(ir)}")
+            ir, units = text(program, 0 if sizes is None else sizes.inputs)
         kind = Executable
         if program.builder.host_calls:
             from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]
-        progress.stage = "machine code"
-        units = module.units(runtime.num_threads())
-        return kind(program, llvm.load_units(units, name, level), ir, self._devices[0], out_avals)
+        return kind(program, loaded(program, ir, units), ir, self._devices[0], out_avals)
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from ..core.arrays.devices import Device
 from ..core.tracing.trace import Tracer, get_aval, raise_leak
 from . import llvm, native_queue, runtime
 from .dispatch import make_caller
+
+if TYPE_CHECKING:
+    from ..core.programs.places import Place
+    from .clock import Clock
 
 pool = runtime.pool
 QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue
@@ -112,12 +117,10 @@ class Executable:
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
         self.program = program.replace(closed=None) if program.statements else program  # (which keeps this code)
-        self.library = library
         self.ir = ir
         self.name = program.name
         self.device = device
-        self.address = library.address("run")
-        self.entry = make_caller(self.address)
+        self._take_code(library)
         self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
                           for b in program.outputs]
         self.constants = [_as_array(value, device.client).block_until_ready() for _, value in program.constants]
@@ -137,6 +140,11 @@ class Executable:
         self.fuelled = program.least_work is not None
         work = program.work if program.least_work is None or self.taken else program.least_work
         self.queued = not program.generic and work >= QUEUED
+
+    def _take_code(self, library: Any) -> None:
+        self.library = library
+        self.address = library.address("run")
+        self.entry = make_caller(self.address)
 
     def __call__(self, *args: Any) -> list[Any]:
         memories = [args[i].buffer or args[i]._live() for i in self.live_inputs]
@@ -245,6 +253,26 @@ class Executable:
             memory = copy
         array.delete()
         return memory
+
+    @contextmanager
+    def clocked(self) -> Iterator[tuple[Sequence[Place], Clock]]:
+        """While it is open, calls tell how long each nest of the program takes (`clock`)."""
+        from .clock import clocked
+
+        with clocked(self) as found:
+            yield found
+
+    @contextmanager
+    def running(self, library: Any) -> Iterator[None]:
+        """Runs other code for the same program meanwhile."""
+        own = self.library
+        drain()
+        self._take_code(library)
+        try:
+            yield
+        finally:
+            drain()
+            self._take_code(own)
 
     def as_text(self, dialect: str | None = None) -> str:
         """Loop IR; "llvm" and "asm" show what follows."""

@@ -285,6 +285,9 @@ class CallingExecutable(Executable):
     def __init__(self, *args: Any):
         super().__init__(*args)
         self.queued = False  # Python is called in the thread of the caller
+
+    def _take_code(self, library: Any) -> None:
+        super()._take_code(library)
         self.start = dispatch.function(self.address, release=True)
         self.entry = self._enter
 

@@ -23,7 +23,7 @@ KEY_BYTES = 20
 _DIGEST_BYTES = 16
 _HEADER_BYTES = len(MAGIC) + KEY_BYTES + _DIGEST_BYTES
 _TOUCH_AFTER = 3600.0  # a hit renews the file's time at most once an hour
-_SWEEP_EVERY = 64  # stores of one process between two looks at the directory's size
+_SWEEPS = 16  # looks at the directory's size while as much is written as it may hold, by all processes
 _STALE_TEMPORARY = 3600.0
 
 DEFAULT_LIMIT = 512 << 20
@@ -51,7 +51,7 @@ def enabled() -> bool:
 class Store:
     """A directory of checked entries. Every failure of the file system means "not cached", never an error."""
 
-    __slots__ = ("_stores", "directory", "limit")
+    __slots__ = ("directory", "limit")
 
     def __init__(self, directory: str, limit: int | None = None):
         self.directory = directory
@@ -61,7 +61,6 @@ class Store:
             except (KeyError, ValueError):
                 limit = DEFAULT_LIMIT
         self.limit = limit
-        self._stores = 0
 
     def _path(self, key: bytes) -> str:
         return os.path.join(self.directory, key.hex())
@@ -115,7 +114,8 @@ class Store:
                 trusted = self._trusted()
             if not trusted:
                 return False
-            temporary = os.path.join(self.directory, f"tmp-{os.getpid()}-{os.urandom(6).hex()}")
+            drawn = os.urandom(6)
+            temporary = os.path.join(self.directory, f"tmp-{os.getpid()}-{drawn.hex()}")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
             fd = os.open(temporary, flags, 0o600)
@@ -134,8 +134,9 @@ class Store:
                 return False
         except OSError:
             return False
-        self._stores += 1
-        if self._stores % _SWEEP_EVERY == 1:
+        # A look costs a second where there are many entries. Who takes it is drawn by lot, as nobody knows what others
+        # have written; a byte has the same chance wherever it comes from.
+        if int.from_bytes(drawn, "little") * self.limit < _SWEEPS * len(data) << 48:
             self.sweep()
         return True
 

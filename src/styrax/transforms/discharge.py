@@ -161,20 +161,24 @@ def discharge_state(jaxpr: Jaxpr, consts: Sequence[Any], *,
 # Compiled programs
 
 
-def compile_with_contents(closed: ClosedJaxpr, compile_program: Callable[[ClosedJaxpr], Callable]) -> Callable:
+class OnContents:
     """A compiled program that takes references: it runs on their contents and puts new ones back."""
-    program = compile_program(discharge_closed(closed))
-    is_ref = [isinstance(a, AbstractRef) for a in closed.in_avals]
-    num_outs = len(closed.jaxpr.outvars)
 
-    def run(*args: Any) -> list[Any]:
+    __slots__ = ("closed", "code", "is_ref")
+
+    def __init__(self, closed: ClosedJaxpr, compile_program: Callable[[ClosedJaxpr], Callable]):
+        self.closed = closed
+        self.code = compile_program(discharge_closed(closed))
+        self.is_ref = [isinstance(a, AbstractRef) for a in closed.in_avals]
+
+    def __call__(self, *args: Any) -> list[Any]:
+        closed, is_ref = self.closed, self.is_ref
         given = [x for x, r in zip(args, is_ref, strict=True) if r]
         if len({id(x) for x in given}) != len(given):
             count = len(closed.debug_info.arg_names)  # what was captured comes before the arguments
             check_arguments(args[len(args) - count:], args[:len(args) - count], "jit", closed.debug_info)
-        outs = program(*(x._contents() if r else x for x, r in zip(args, is_ref, strict=True)))
-        for ref, value in zip(given, outs[num_outs:], strict=True):
+        outs = self.code(*(x._contents() if r else x for x, r in zip(args, is_ref, strict=True)))
+        count = len(closed.jaxpr.outvars)
+        for ref, value in zip(given, outs[count:], strict=True):
             ref._hold(value)
-        return outs[:num_outs]
-
-    return run
+        return outs[:count]

@@ -56,6 +56,8 @@ R = TypeVar("R")
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
+    from ..profiles.explanations import Explanation
+
     class JitOptions(TypedDict, total=False):
         """The arguments of `jit` besides the function."""
 
@@ -348,6 +350,12 @@ class PjitFunction(Generic[P, R]):
         """The shapes and dtypes of the results."""
         return self.trace(*args, **kwargs).out_info
 
+    @api_boundary
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Where the time of a call with these arguments goes: runs the function again and again, with clock calls
+        between its nests (`Explanation`). NotImplementedError where another compiler than Styrax' own made it."""
+        return self.lower(*args, **kwargs).compile().explain(self._signature.of(args, kwargs, False)[1])
+
     def clear_cache(self) -> None:
         """Forgets everything that was traced and compiled for this function."""
         try:
@@ -441,7 +449,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
                 backend, program, name=name, donated=() if plan is None else plan.exact, device=device, **more)
 
     stateful = refs.has_refs(closed.jaxpr)
-    code = refs.compile_with_contents(closed, build) if stateful else build(closed)
+    code = refs.OnContents(closed, build) if stateful else build(closed)
     if invalid_values.watching():
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:

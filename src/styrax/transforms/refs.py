@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.types.avals import AbstractRef
 from . import ref_rules
 from .discharge import (
-    compile_with_contents,
+    OnContents,
     discharge_closed,
     discharge_state,
     eval_discharged,
@@ -37,7 +37,7 @@ __all__ = [
     "Slice",
     "TransformedRef",
     "addupdate_p",
-    "compile_with_contents",
+    "OnContents",
     "discharge_closed",
     "discharge_state",
     "ds",

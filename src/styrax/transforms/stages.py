@@ -30,6 +30,7 @@ from .refs import discharge_closed
 from .signature import as_operand
 
 if TYPE_CHECKING:
+    from ..profiles.explanations import Explanation
     from ..xla.hlo_text import HloModule
     from ..xla.ir_module import IrModule
     from .jit import Specialisation
@@ -292,12 +293,19 @@ class Compiled(Lowered):
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:
             raise TypeError(_wrong_tree(self.in_tree, in_tree))
+        return self.out_tree.unflatten(self._call(*self._operands(leaves)))
+
+    def _operands(self, leaves: Sequence[Any]) -> list[Any]:
         for x in leaves:
             if isinstance(x, Tracer):
                 raise TypeError("Cannot apply JAX transformations to a function lowered and compiled for a particular "
                                 f"signature. Detected argument of Tracer type {type(x)}.")
         self._check_types(leaves)
-        return self.out_tree.unflatten(self._call(*map(as_operand, leaves, self._closed.in_avals)))
+        return [*map(as_operand, leaves, self._closed.in_avals)]
+
+    def explain(self, leaves: Sequence[Any]) -> Explanation:
+        """Where the time of a call goes (`jit(f).explain`); `leaves`: the arguments, flat."""
+        return hooks.explain(self, self._call, self._operands(leaves))
 
     @property
     def input_shardings(self) -> Any:

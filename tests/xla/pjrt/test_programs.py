@@ -155,6 +155,8 @@ def test_stages(device):
     assert stats.argument_size_in_bytes == 24 and stats.output_size_in_bytes == 16
     assert compiled.cost_analysis()["transcendentals"] >= 6
     same(compiled(X), jnp.sin(X) @ X.T)
+    with pytest.raises(NotImplementedError, match="jax.profiler.trace"):
+        compiled.explain([X])
 
 
 def test_code_is_loaded_instead_of_compiled(device, monkeypatch):

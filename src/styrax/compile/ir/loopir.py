@@ -395,11 +395,12 @@ class Call(Statement):
     element (buffer, offset).
     """
 
-    __slots__ = ("symbol", "arguments", "reads", "writes", "result", "work")
+    __slots__ = ("symbol", "arguments", "reads", "writes", "result", "work", "flops")
 
     def __init__(self, symbol: str, arguments: Sequence[Any], reads: Sequence[Buffer], writes: Sequence[Buffer],
-                 result: Expr | None = None, work: float = 1e5):
+                 result: Expr | None = None, work: float = 1e5, flops: float = 0.0):
         self.work = work  # estimated instructions
+        self.flops = flops  # those that are known
         self.symbol = symbol
         self.arguments = list(arguments)
         self.reads = list(reads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.programs.places import Origin
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import UNBOUNDED, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind
@@ -17,6 +18,8 @@ class Declarations:
         self.buffers: list[Buffer] = []
         self.names: dict[str, int] = {}
         self.extents: dict[Expr, Index] = {}  # of loop variables
+        self.origin: Origin | None = None  # of what is declared now
+        self.origins: dict[Buffer | Expr, tuple[Origin, ...]] = {}  # of buffers and mutable scalars
 
     def name(self, stem: str) -> str:
         n = self.names[stem] = self.names.get(stem, -1) + 1
@@ -26,7 +29,13 @@ class Declarations:
                stem: str = "t", donated: bool = False, once: bool = False) -> Buffer:
         buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number, donated, once)
         self.buffers.append(buffer)
+        self.belongs(buffer, self.origin)
         return buffer
+
+    def belongs(self, thing: Buffer | Expr, origin: Origin | None) -> None:
+        """Notes an equation whose result is put into a buffer or scalar."""
+        if origin is not None:
+            self.origins[thing] = (*self.origins.get(thing, ()), origin)
 
     def loop_vars(self, shape: Shape, stem: str = "i") -> tuple[Expr, ...]:
         """An index with a fresh loop variable for each dimension of more than one element."""
@@ -44,4 +53,6 @@ class Declarations:
             part = part_dtype(dtype)
             return self.scalars.complex(self.mutable(part, stem), self.mutable(part, stem))
         bounds = int_range(dtype) if dtype is not INDEX and is_integer(dtype) else UNBOUNDED
-        return self.arena.unique("get", dtype, self.name(stem), bounds)
+        scalar = self.arena.unique("get", dtype, self.name(stem), bounds)
+        self.belongs(scalar, self.origin)
+        return scalar

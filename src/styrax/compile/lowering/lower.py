@@ -24,6 +24,7 @@ import numpy as np
 
 from ...core.programs import rules
 from ...core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ...core.programs.places import Origin
 from ...core.programs.traits import Control
 from ...core.settings import config
 from ...core.types import dtypes
@@ -85,6 +86,7 @@ def run(program: Program) -> Program:
     results = lowering.closed(program.closed, args)
     outputs: list[Buffer | None] = []
     for aval, result in zip(program.closed.out_avals, results, strict=True):
+        b.declarations.origin = lowering.origins.get(result)
         buffer, target = (None, None) if isinstance(result, Token) else argument(aval, BufferKind.OUT)
         outputs.append(buffer)
         if not isinstance(target, Stored):
@@ -93,6 +95,7 @@ def run(program: Program) -> Program:
             b.ops.append(Opaque([Store(target.buffer, b.int(0), result.at(()))]))
         else:
             b.write(target, result)
+    b.declarations.origin = None
     # No cycles are left, which would keep what the program holds until the garbage collector runs.
     del b.inline, b.constant, lowering.constant
     return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs,
@@ -107,6 +110,7 @@ class Lowering:
         self.b = builder
         self.constant = constant
         self.generic = generic
+        self.origins: dict[Value, Origin] = {}  # the innermost equations that gave values
         builder.inline = lambda closed, *args: self.closed(closed, args)
         builder.constant = lambda array: constant(array, ShapedArray(array.shape, array.dtype))
 
@@ -127,11 +131,15 @@ class Lowering:
         def read(a: Any) -> Value:
             return self.literal(a) if type(a) is Literal else env[a]
 
+        declarations = self.b.declarations
         for eqn in jaxpr.eqns:
             ins = [read(a) for a in eqn.invars]
+            origin = declarations.origin = eqn.primitive.name, eqn.source_info
             outs = self.equation(eqn, ins)
+            declarations.origin = origin
             for v, value in zip(eqn.outvars, outs, strict=True):
-                env[v] = self.keep(value, uses.get(v, 0))
+                kept = env[v] = self.keep(value, uses.get(v, 0))
+                self.origins.setdefault(kept, origin)
         return [read(a) for a in jaxpr.outvars]
 
     def literal(self, a: Literal) -> Value:
@@ -199,6 +207,7 @@ class Lowering:
             for d in getattr(aval, "shape", ()):
                 theirs = theirs * d if isinstance(d, int) else theirs
             if isinstance(mine, int) and theirs > mine:
+                self.b.declarations.origin = self.origins.get(value)
                 return self.b.materialize(value)
         return value
 
@@ -298,6 +307,7 @@ class Carries:
         kept: list[Value] = []
         own = {p.buffer for p in self.places if isinstance(p, Stored)}
         for place, value in zip(self.places, values, strict=True):
+            b.declarations.origin = self.lowering.origins.get(value)
             if isinstance(place, Stored):
                 if isinstance(value, Stored) and value.buffer is place.buffer:
                     kept.append(value)
@@ -319,6 +329,7 @@ class Carries:
             b.ops.append(Opaque([Set(targets, exprs)]))
         for place, value in zip(self.places, kept, strict=True):
             if isinstance(place, Stored) and value is not place and value.buffer is not place.buffer:  # type: ignore[attr-defined]
+                b.declarations.belongs(place.buffer, self.lowering.origins.get(value))
                 b.write(place, value)
 
     def results(self) -> list[Value]:

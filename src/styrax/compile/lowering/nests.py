@@ -130,7 +130,7 @@ class Nest:
         return Stored(b, buffer, tuple(shape), scalar_type(dtype))
 
     def call(self, symbol: str, arguments: Sequence[Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
-             result: Any = None, work: float = 1e5) -> Expr | None:
+             result: Any = None, work: float = 1e5, flops: float = 0.0) -> Expr | None:
         """Calls a native function; `result`: the dtype of what it returns."""
         b = self.b
         out: list[Any] = []
@@ -144,5 +144,6 @@ class Nest:
             else:
                 out.append(a)
         target = None if result is None else b.arena.unique("get", scalar_type(result), b.name("v"))
-        self.add(loopir.Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target, work))
+        self.add(loopir.Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target, work,
+                             flops))
         return target

@@ -79,7 +79,8 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
                 (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(4 * n),
                 b.min(b.int(together * rows), b.isub(b.int(m), row)), b.min(b.int(width), b.isub(b.int(n), column)),
                 b.int(steps)],
-                reads=[a, packed], writes=[outs[0]], work=together * rows * width * steps)
+                reads=[a, packed], writes=[outs[0]], work=together * rows * width * steps,
+                flops=2 * m * n * k / (pieces * columns))
 
     (stored,) = b.nest([(shape, sums)], body)
     return stored if dtype == sums else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))

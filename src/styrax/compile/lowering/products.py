@@ -15,6 +15,7 @@ import numpy as np
 from ..ir.expr import Expr, Index, coefficient, unwrap
 from ..ir.values import Computed, Shape, Stored, Value
 from . import panel_products, tile_products
+from .scalars import is_complex
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest
@@ -225,7 +226,8 @@ def _gemm(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: Index,
         (right.value, right_at), i32(_at_least(lda, k if right_transposed else n)),
         (left.value, left_at), i32(_at_least(ldb, m if left_transposed else k)), ("&", zero),
         (out, out_at), i32(ld if ld is not None else n), b.int(1), b.int(1),
-    ], reads=[left.value, right.value], writes=[out], work=_upper(m) * _upper(n) * _upper(k) / 16)
+    ], reads=[left.value, right.value], writes=[out], work=_upper(m) * _upper(n) * _upper(k) / 16,
+        flops=(8 if is_complex(dtype) else 2) * _upper(m) * _upper(n) * _upper(k))
 
 
 def _upper(x: Index) -> int:

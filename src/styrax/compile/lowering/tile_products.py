@@ -71,7 +71,8 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Stored, right: Stored,
                 (packed, b.imul(b.iadd(b.imul(c, columns), panel), steps * 512)),
                 (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, blocks), piece), EDGE * EDGE * columns), b.imul(panel, EDGE))),
                 b.int(4 * EDGE * columns), here, b.int(steps)],
-                reads=[left, packed], writes=[outs[0]], work=min(blocks, BLOCKS) * steps * 100)
+                reads=[left, packed], writes=[outs[0]], work=min(blocks, BLOCKS) * steps * 100,
+                flops=2 * m * n * k / (pieces * columns))
 
     (stored,) = b.nest([((count, blocks * EDGE, columns * EDGE), sums)], body)
     if dtype == sums and (m, n) == (blocks * EDGE, columns * EDGE):

@@ -82,8 +82,9 @@ class Nest(Protocol):
         """Private memory, not initialised."""
 
     def call(self, symbol: str, arguments: Sequence[Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
-             result: Any = None, work: float = 1e5) -> Expr | None:
-        """Calls a native function; `result`: the dtype of what it returns."""
+             result: Any = None, work: float = 1e5, flops: float = 0.0) -> Expr | None:
+        """Calls a native function; `result`: the dtype of what it returns. `work`: roughly how many instructions it
+        executes; `flops`: operations on floats, where they are known."""
 
 
 class Scalars(Protocol):

@@ -1,0 +1,66 @@
+"""A program's machine code: from its loops by LLVM IR into the process."""
+
+from __future__ import annotations
+
+from ..compile.pipeline import debugging
+from ..compile.program import Program
+from ..core.settings import progress
+from . import libraries, llvm, microkernels, runtime
+from .frames import LONG
+from .outlining import outlined
+from .segments import Main
+from .writer import Module
+
+INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
+
+
+def generate(program: Program, sizes: int = 0) -> Module:
+    """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
+    threads share."""
+    machine, placement = llvm.host(), program.placement
+    order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
+    order += [b for b in program.outputs if b is not None]
+    sizes_at = len(order) + bool(placement.workspace)
+    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
+                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes,
+                    outlined=outlined(program.statements))
+    for i, buffer in enumerate(order):
+        if buffer not in placement.aliases:
+            module.homes[buffer] = "slots", i
+    for buffer, offset in placement.offsets.items():
+        module.homes[buffer] = "workspace", offset
+    f = Main(module, "run", "ptr %slots, ptr %cancel", "i32")
+    f.values.bases["slots"] = "%slots"
+    if placement.workspace:
+        f.writer.entry += [f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}", "  %ws = load ptr, ptr %wsp"]
+        f.values.bases["workspace"] = "%ws"
+    for number, size in program.builder.sizes.known.items():
+        if number < sizes:
+            f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {sizes_at + number}")
+            f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
+            f.values.names[size] = f"%n{number}"
+    f.frame.reserve(program.statements, temporaries=bool(sizes))
+    f.program(program.statements)
+    module.functions.append("\n".join((f.frame.end(), *module.segments)))
+    return module
+
+
+def text(program: Program, sizes: int = 0) -> tuple[str, list[str]]:
+    """A program as LLVM IR, and the units of it that are compiled apart."""
+    progress.stage = "LLVM IR"
+    module = generate(program, sizes)
+    return module.text(), module.units(runtime.num_threads())
+
+
+def loaded(program: Program, ir: str, units: list[str]) -> llvm.Library:
+    """The code of a program, in the process."""
+    if debugging("llvm"):
+        print(f"-- llvm {program.name}\n{ir}")
+    if "@blas_" in ir or "@lapack_" in ir:
+        libraries.open_ahead()
+    microkernels.compile_ahead(ir)
+    level = llvm.BRIEF if program.work < INSTANT else 1
+    if debugging("asm"):
+        print(f"-- asm {program.name}\n{llvm.asm(ir)}")
+    progress.stage = "machine code"
+    return llvm.load_units(units, program.name, level)
