@@ -192,41 +192,44 @@ class Function:
         acc = s.accumulator
         lanes = self.values.mutables[acc.targets[0]][1]
         inside = self.values.lanes is not None
-        results = []
-        if not inside and lanes > 1:
-            self._reduce_lanes(acc, lanes)
         with self.writer.scope():
+            results = []
             for t in acc.targets:
                 slot, n = self.values.mutables[t]
-                element = element_type(t.dtype)
-                name = self.op(f"load {vector(element, n)}, ptr {slot}")
-                if not inside and n > 1:
-                    name = self.op(f"extractelement <{n} x {element}> {name}, i32 0")
-                results.append(name)
+                results.append(self.op(f"load {vector(element_type(t.dtype), n)}, ptr {slot}"))
+            if not inside and lanes > 1:
+                results = self._fold_lanes(acc, results, lanes)
         for t, name in zip(acc.targets, results, strict=True):
             del self.values.mutables[t]
             self.values.vectors.discard(t)
             self._define(t, name, lanes if inside else 1)
 
-    def _reduce_lanes(self, acc: Any, lanes: int) -> None:
-        """Combines lanes with lanes half as many on, until the first lane holds all of it."""
-        others = [self.arena.unique("get", t.dtype, f"{t.attr}.other") for t in acc.targets]
-        previous, self.values.lanes = self.values.lanes, Lanes(others[0], "0", lanes, None)
-        step = lanes // 2
-        self.writer.folding = True
-        while step:
+    def _fold_lanes(self, acc: Any, names: list[str], lanes: int) -> list[str]:
+        """Combines the lower half of the lanes with the upper one until one is left. Each step's vectors are half as
+        long as those before: short ones cost less."""
+        around, self.writer.folding = self.values.lanes, True
+        while lanes > 1:
+            lanes //= 2
             with self.writer.scope():
-                for t, o in zip(acc.targets, others, strict=True):
-                    v = f"<{lanes} x {element_type(t.dtype)}>"
-                    order = ", ".join(f"i32 {(i + step) % lanes}" for i in range(lanes))
-                    name = self.op(f"shufflevector {v} {self.value(t, lanes)}, {v} poison, <{lanes} x i32> <{order}>")
-                    self._define(o, name, lanes)
-                self._assign(acc.targets, acc.combine(acc.targets, others))
-            step //= 2
-        self.writer.folding = False
-        for o in others:
-            self.values.vectors.discard(o)
-        self.values.lanes = previous
+                halves = [[self.arena.unique("get", t.dtype, f"{t.attr}.{side}") for t in acc.targets]
+                          for side in ("low", "high")]
+                self.values.lanes = Lanes(halves[0][0], "0", lanes, None) if lanes > 1 else None
+                for half, first in zip(halves, (0, lanes), strict=True):
+                    for node, name in zip(half, names, strict=True):
+                        self._define(node, self._part(name, element_type(node.dtype), first, lanes), lanes)
+                names = [self.value(e, lanes) for e in acc.combine(*halves)]
+            for node in (*halves[0], *halves[1]):
+                self.values.vectors.discard(node)
+        self.values.lanes, self.writer.folding = around, False
+        return names
+
+    def _part(self, name: str, t: str, first: int, lanes: int) -> str:
+        """The lanes from `first` on of twice as many."""
+        v = f"<{2 * lanes} x {t}>"
+        if lanes == 1:
+            return self.op(f"extractelement {v} {name}, i32 {first}")
+        order = ", ".join(f"i32 {first + i}" for i in range(lanes))
+        return self.op(f"shufflevector {v} {name}, {v} poison, <{lanes} x i32> <{order}>")
 
     def _copy(self, s: loopir.Copy) -> None:
         root = self.module.placement.root
