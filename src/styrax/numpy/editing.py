@@ -142,7 +142,7 @@ def _pad(array: Any, pad_width: tuple, mode: str, constant_values: Any, stat_len
 
 
 def _pad_constant(a: Any, widths: tuple, values: Any) -> Any:
-    values = convert(unwrap(values), a.dtype)
+    values = convert(unwrap(values), a.dtype, a.aval.weak_type)
     if shape_of(values) == ():
         return lax.pad(a, values, tuple((lo, hi, 0) for lo, hi in widths))
     if len(shape_of(values)) == 1 and shape_of(values)[0] not in (1, 2):

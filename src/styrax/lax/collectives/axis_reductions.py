@@ -84,7 +84,7 @@ def _times(x: Any, size: int) -> Any:
     aval = get_aval(x)
     if aval.sums is not None:  # which may be added up only
         return lax.reduce_sum(lax.broadcast(x, (size,)), (0,))
-    return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
+    return lax.mul(lax.full_like(x, size), x)
 
 
 def within_groups(axis_data: AxisData, x: Any, d: int | None, groups: Sequence[Sequence[int]],
@@ -228,7 +228,7 @@ def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
             return total / size
         dtype = dtypes.to_inexact_dtype(total.dtype)
         total = lax.convert_element_type(total, dtype) if total.dtype != dtype else total
-        return lax.div(total, np.asarray(size, dtype))
+        return lax.div(total, lax.full_like(total, size, shape=()))
 
     return tree.tree_map(one, sums)
 

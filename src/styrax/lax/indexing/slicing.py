@@ -21,7 +21,7 @@ from styrax.core.types.typing import ArrayLike, Shape
 from styrax.transforms import ad, batching
 
 from .. import sharding_rules
-from ..casting import convert_element_type
+from ..casting import _convert_element_type, convert_element_type
 from ..elementwise.arithmetic import add
 from ..elementwise.comparisons import lt, select
 from ..elementwise.families import first_dtype, first_weak_type, shape_of, standard_primitive
@@ -353,7 +353,6 @@ dynamic_update_slice_p = standard_primitive(
     "dynamic_update_slice",
     _update_shape,
     _update_dtype,
-    first_weak_type,
     loops=_update_loops,
     hlo=lambda m, x, update, *indices: m.op1(
         "stablehlo.dynamic_update_slice", [x, update, *indices], m.avals_out[0]
@@ -398,7 +397,8 @@ def _update_batch(args: Any, dims: Any) -> Any:
     if all(d is None for d in index_dims):
         x, update = batching.all_at_front((x, update), (x_dim, update_dim), size)
         zero = np.zeros((), get_aval(indices[0]).dtype) if indices else np.int32(0)
-        return dynamic_update_slice_p.bind(x, update, zero, *indices), 0
+        out = dynamic_update_slice_p.bind(x, update, zero, *indices)
+        return _convert_element_type(out, weak_type=get_aval(x).weak_type), 0  # as a scatter's result
     from .scatter import GatherScatterMode, ScatterDimensionNumbers, scatter_p
 
     window = tuple(range(len(indices)))

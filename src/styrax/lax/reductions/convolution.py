@@ -109,7 +109,7 @@ def _conv_abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple[
     if preferred_element_type is not None:
         _check_preferred(dtype, preferred_element_type)
         dtype = preferred_element_type
-    return ShapedArray(tuple(shape), dtype)
+    return ShapedArray(tuple(shape), dtype, lhs.weak_type and rhs.weak_type)
 
 
 def _check_preferred(dtype: Any, preferred: Any) -> None:
@@ -233,7 +233,7 @@ def _bind_transposed(x: Any, y: Any, params: dict[str, Any], dtype: Any, **chang
     """A convolution in a transpose rule: its operands and result have the operands' dtype."""
     params = {**params, **changes, "preferred_element_type": None}
     return conv_general_dilated_p.bind(
-        convert_element_type(x, dtype), convert_element_type(y, dtype), **params)
+        *(v if get_aval(v).dtype == dtype else convert_element_type(v, dtype) for v in (x, y)), **params)
 
 
 def _conv_transpose_lhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:

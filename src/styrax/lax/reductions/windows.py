@@ -29,7 +29,7 @@ from ..elementwise import arithmetic
 from ..elementwise.comparisons import ge_p, le_p
 from ..elementwise.scalar_programs import scalar_program
 from ..indexing.dimension_numbers import shape_of
-from ..shaping.filling import pad
+from ..shaping.filling import full_like, pad
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads
 from .reduce import IDENTITIES, combine_scalars, join_scalars, monoid_of
 from .window_geometry import at_front, extreme, read_window, widened, window_attributes, window_shape
@@ -327,7 +327,7 @@ def _window_sum_transpose(ct: Any, operand: Any, *, window_dimensions: Any, wind
                                             base_dilation, window_dilation, window_strides, strict=True):
         before = dilated(w, wd) - low - 1
         config.append((before, dilated(n, bd) + dilated(w, wd) - 1 - dilated(o, s) - before, s - 1))
-    spread = pad(ct, np.zeros((), get_aval(ct).dtype), config)
+    spread = pad(ct, full_like(ct, 0, shape=()), config)
     ones = (1,) * len(config)
     return [reduce_window_sum_p.bind(
         spread, window_dimensions=window_dimensions, window_strides=base_dilation, padding=((0, 0),) * len(config),

@@ -104,8 +104,7 @@ def _pad_hlo(m: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
     )
 
 
-pad_p = standard_primitive("pad", _pad_shape, _pad_dtype, lambda x, value, **_: x.weak_type,
-                           loops=_pad_loops, hlo=_pad_hlo)  # fmt: skip
+pad_p = standard_primitive("pad", _pad_shape, _pad_dtype, loops=_pad_loops, hlo=_pad_hlo)  # fmt: skip
 pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)), sharding=sharding_rules.cut)
 
 
@@ -140,7 +139,7 @@ def _pad_batch(args: Any, dims: Any, *, padding_config: tuple) -> Any:
     size = shape_of(value)[value_dim]
     x = batching.bdim_at_front(x, x_dim, size)
     config = ((0, 0, 0), *padding_config)
-    padded = pad(x, np.zeros((), get_aval(x).dtype), config)
+    padded = pad(x, lax.full_like(x, 0, shape=()), config)
     mask = pad(full(shape_of(x), True, np.bool_), np.zeros((), np.bool_), config)
     fill = broadcast_in_dim(value, shape_of(padded), (0,))
     return lax.select(mask, padded, fill), 0
