@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..core.types.index_type import INDEX
 from .ir.expr import COSTS, LOADS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
-from .ir.loopir import Buffer, BufferKind, Call, Copy, Fold, Loop, Statement, Store, While, statements
+from .ir.loopir import Buffer, BufferKind, Call, Copy, Fold, Loop, Statement, Store, Transpose, While, statements
 
 if TYPE_CHECKING:
     from .ir.placement import Placement
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 3  # a value of this cost that is read twice, or again and again, is stored
 WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass over the same loops computes it again
 
+TURNED = 4  # elements of a matrix that an instruction turns, estimated
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 
 
@@ -35,6 +36,8 @@ def analyse(program: Program) -> dict[str, float]:
             totals["bytes accessed"] += times * s.buffer.dtype.itemsize
         elif isinstance(s, Copy) and program.placement.root(s.target) is not program.placement.root(s.source):
             totals["bytes accessed"] += times * 2 * _count(s) * s.target.dtype.itemsize
+        elif isinstance(s, Transpose):
+            totals["bytes accessed"] += times * 2 * s.rows * s.columns * s.target.dtype.itemsize
     return totals
 
 
@@ -73,6 +76,9 @@ def traffic(statement: Statement, placement: Placement) -> float:
         elif isinstance(s, Copy):
             add(reads, s.source, times * _count(s))
             add(writes, s.target, times * _count(s))
+        elif isinstance(s, Transpose):
+            add(reads, s.source, times * s.rows * s.columns)
+            add(writes, s.target, times * s.rows * s.columns)
         elif isinstance(s, Call):
             for table, buffers in ((reads, s.reads), (writes, s.writes)):
                 for buffer in buffers:
@@ -129,6 +135,8 @@ def instructions(body: Sequence[Statement], times: float = 1.0, endless: float =
         if isinstance(s, Call):
             total += times * s.work
         total += times * (1 + sum(e.cost for e in s.exprs()))
+        if isinstance(s, Transpose):
+            total += times * s.rows * s.columns / TURNED
         if isinstance(s, Copy):
             total += times * (1 + s.count / 32) if isinstance(s.count, int) else math.inf
         for inner, trips in zip(s.bodies(), turns(s, math.inf), strict=True):

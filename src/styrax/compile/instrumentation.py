@@ -20,6 +20,7 @@ from .ir.loopir import (
     Statement,
     Store,
     Switch,
+    Transpose,
     While,
     statements,
 )
@@ -94,7 +95,7 @@ def _written(s: Statement) -> Iterator[Buffer | Expr]:
     for x in statements([s]):
         if isinstance(x, Store):
             yield x.buffer
-        elif isinstance(x, Copy):
+        elif isinstance(x, Copy | Transpose):
             yield x.target
         elif isinstance(x, Call):
             yield from x.writes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
-from ..compile.ir.loopir import Buffer, Store
+from ..compile.ir.loopir import Buffer, Store, Transpose
 from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
@@ -215,6 +215,29 @@ class Accesses:
             distance *= 2
         return parts
 
+    def turn(self, s: Transpose) -> None:
+        """A matrix turned in registers, in square tiles; of those at its edges, with what is not there masked."""
+        t = memory_type(s.source.dtype)
+        widest = min(self.module.vector_bytes // s.source.dtype.itemsize, min(s.rows, s.columns))
+        n = 1 << (widest - 1).bit_length()
+        source, target = self.value(s.source_offset), self.value(s.target_offset)
+        for row in range(0, s.rows, n):
+            for column in range(0, s.columns, n):
+                height, width = min(n, s.rows - row), min(n, s.columns - column)
+                parts = [self._load_lanes(self._element(s.source, source, s.source_stride * (row + k) + column, width),
+                                          t, n, _first_lanes(width, n)) for k in range(height)]
+                parts += ["poison"] * (n - height)
+                for k, name in enumerate(self._transpose(parts, t, n)[:width]):
+                    address = self._element(s.target, target, s.target_stride * (column + k) + row, height)
+                    self._store_lanes(name, address, t, n, _first_lanes(height, n))
+
+    def _element(self, buffer: Buffer, start: str, offset: int, count: int) -> str:
+        """The address of the first of `count` elements."""
+        index = self.op(f"add i64 {start}, {offset}")
+        if self.module.bounds:
+            self._checked(buffer, self.op(f"add i64 {index}, {count - 1}"))
+        return self._address(buffer, self._checked(buffer, index), None)
+
     def _load_lanes(self, address: str, t: str, lanes: int, mask: str | None) -> str:
         v = vector(t, lanes)
         if mask is None:
@@ -390,6 +413,13 @@ class Accesses:
         root = self.root(buffer)
         for scope in self.writer.scopes:
             scope.forget(root)
+
+
+def _first_lanes(count: int, lanes: int) -> str | None:
+    """A mask of the first lanes; None for all."""
+    if count == lanes:
+        return None
+    return "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(lanes)) + ">"
 
 
 def align_of(t: str) -> int:

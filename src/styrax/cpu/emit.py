@@ -251,6 +251,11 @@ class Function:
             self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
         self.accesses.forget(s.target)
 
+    def _transpose(self, s: loopir.Transpose) -> None:
+        with self.writer.scope():
+            self.accesses.turn(s)
+        self.accesses.forget(s.target)
+
     def _call(self, s: loopir.Call) -> None:
         types, texts = [], []
         with self.writer.scope():

@@ -21,6 +21,7 @@ from ..compile.ir.loopir import (
     Scratch,
     Statement,
     Store,
+    Transpose,
     While,
     statements,
 )
@@ -97,7 +98,7 @@ class Frame:
             for s in statements(body):
                 if isinstance(s, Store):
                     out.add(self.root(s.buffer))
-                elif isinstance(s, Copy):
+                elif isinstance(s, Copy | Transpose):
                     out.add(self.root(s.target))
                 elif isinstance(s, Call):
                     out.update(map(self.root, s.writes))

@@ -29,6 +29,7 @@ from ..compile.ir.loopir import (
     Statement,
     Store,
     Switch,
+    Transpose,
     While,
     statements,
 )
@@ -113,6 +114,9 @@ class Form:
         elif isinstance(s, Copy):
             tokens += (self._buffer(s.target, tokens), self._buffer(s.source, tokens),
                        s.count if isinstance(s.count, int) else self._expr(s.count, tokens))
+        elif isinstance(s, Transpose):
+            tokens += (self._buffer(s.target, tokens), s.target_stride, self._buffer(s.source, tokens),
+                       s.source_stride, s.rows, s.columns)
         elif isinstance(s, Call):
             tokens += (s.symbol, *self._arguments(s, tokens))
         elif isinstance(s, Switch):

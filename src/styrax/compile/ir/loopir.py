@@ -390,6 +390,27 @@ class Copy(Statement):
                  f"{self.source}[{show(self.source_offset)}] x {self.count}", ()),)
 
 
+class Transpose(Statement):
+    """Copies a matrix turned: target[target_offset + target_stride·c + r] = source[source_offset + source_stride·r + c]
+    for each of `rows` rows r of the source and `columns` columns c."""
+
+    __slots__ = ("target", "target_offset", "target_stride", "source", "source_offset", "source_stride", "rows",
+                 "columns")
+
+    def __init__(self, target: Buffer, target_offset: Expr, target_stride: int, source: Buffer, source_offset: Expr,
+                 source_stride: int, rows: int, columns: int):
+        self.target, self.target_offset, self.target_stride = target, target_offset, target_stride
+        self.source, self.source_offset, self.source_stride = source, source_offset, source_stride
+        self.rows, self.columns = rows, columns
+
+    def exprs(self) -> Sequence[Expr]:
+        return (self.target_offset, self.source_offset)
+
+    def parts(self) -> Sequence[Part]:
+        return ((f"transpose {self.target}[{show(self.target_offset)}] by {self.target_stride} <- {self.source}"
+                 f"[{show(self.source_offset)}] by {self.source_stride}, {self.rows} x {self.columns}", ()),)
+
+
 class Call(Statement):
     """Calls a native function. An argument is an `Expr` by value, or by reference ("&", expr), or the address of an
     element (buffer, offset).
@@ -472,7 +493,8 @@ class Together(Statement):
 
 # all there are: what is read, verified and emitted
 STATEMENTS: tuple[type[Statement], ...] = (
-    Call, Close, Copy, Declare, Fold, If, Let, Loop, Open, Pack, Scratch, Set, Store, Switch, Together, While)
+    Call, Close, Copy, Declare, Fold, If, Let, Loop, Open, Pack, Scratch, Set, Store, Switch, Together, Transpose,
+    While)
 
 
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -515,6 +537,8 @@ def declarations(body: Sequence[Statement], buffers: Sequence[Buffer]) -> list[s
         elif isinstance(s, Copy):
             used |= {s.target, s.source}
             exprs += [s.count] if isinstance(s.count, Expr) else []
+        elif isinstance(s, Transpose):
+            used |= {s.target, s.source}
         elif isinstance(s, Call):
             used |= {*s.reads, *s.writes, *(a[0] for a in s.arguments if isinstance(a, tuple) and a[0] != "&")}
     used.update(n.attr[0] for n in walk(exprs) if n.op in ("load", "transposed"))

@@ -202,6 +202,13 @@ class _Reader:
         return loopir.Copy(self.buffers[match[1]], self.expr(match[2]), self.buffers[match[3]], self.expr(match[4]),
                     unwrap(self.expr(match[5])))
 
+    def _transpose(self, text: str, indent: int) -> Statement:
+        match = re.fullmatch(r"(\w+)\[(.*)\] by (\d+) <- (\w+)\[(.*)\] by (\d+), (\d+) x (\d+)", text)
+        if match is None:
+            self.fail("no such transposition")
+        return loopir.Transpose(self.buffers[match[1]], self.expr(match[2]), int(match[3]), self.buffers[match[4]],
+                                self.expr(match[5]), *map(int, match.group(6, 7, 8)))
+
     def _call(self, text: str, indent: int) -> Statement:
         match = re.fullmatch(r"(\w+)\((.*?)\)(?: gives ([\w.]+): (\w+))?(?: reads ([\w, ]+?))?(?: writes ([\w, ]+))?",
                              text)

@@ -66,6 +66,12 @@ class _Verifier:
             self.write(s, s.target, s.target_offset, scope)
             self.inside(s, s.target, s.target_offset, scope, s.count)
             self.inside(s, s.source, s.source_offset, scope, s.count)
+        elif isinstance(s, loopir.Transpose):
+            self.write(s, s.target, s.target_offset, scope)
+            if s.rows > s.target_stride or s.columns > s.source_stride:
+                self.fail(s, "rows or columns overlap")
+            self.inside(s, s.target, s.target_offset, scope, s.target_stride * (s.columns - 1) + s.rows)
+            self.inside(s, s.source, s.source_offset, scope, s.source_stride * (s.rows - 1) + s.columns)
         elif isinstance(s, loopir.Let):
             self.define(s, (s.target,), scope, s.value)
         elif isinstance(s, loopir.Declare):

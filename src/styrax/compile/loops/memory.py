@@ -31,7 +31,7 @@ import numpy as np
 
 from ..costs import instructions
 from ..ir.expr import LOADS, Expr, walk
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While, statements
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, Transpose, While, statements
 from ..ir.placement import Aliases, Placement, root
 from ..program import Program
 
@@ -78,6 +78,9 @@ class Events:
                 self.reads.setdefault(self.root(s.source), []).append((now, (s, None)))
                 self.writes.setdefault(self.root(s.target), []).append((now, (s, None)))
                 self.copies.append((now, s, tuple(self.path)))
+            elif isinstance(s, Transpose):
+                self.reads.setdefault(self.root(s.source), []).append((now, (s, None)))
+                self.writes.setdefault(self.root(s.target), []).append((now, (s, None)))
             elif isinstance(s, Call):
                 for b in s.reads:
                     self.reads.setdefault(self.root(b), []).append((now, (s, None)))
