@@ -18,6 +18,7 @@ from styrax.compile.loops import (
     memory,
     multi_row_reduction,
     nest,
+    outer_loop_vectorisation,
     parallelize,
     register_blocking,
     schedule,
@@ -36,6 +37,7 @@ DECLARATIONS = {
     index_set_splitting: FLOATS.format("arg0", 1000, " arg") + FLOATS.format("out0", 1000, " out"),
     unroll_and_jam: FLOATS.format("arg0", 2080, " arg") + FLOATS.format("arg1", 1536, " arg") + FLOATS.format(
         "out0", 3120, " out"),
+    outer_loop_vectorisation: FLOATS.format("arg0", 9000, " arg") + FLOATS.format("out0", 9000, " out"),
     parallelize: FLOATS.format("arg0", 4096, " arg") + FLOATS.format("out0", 4096 * 4096, " out"),
     slp: FLOATS.format("out0", 1, " out") + FLOATS.format("out1", 1, " out") + "k0 := 1.0:float32\nk1 := 2.0:float32\n",
     memory: FLOATS.format("arg0", 64, " arg") + FLOATS.format("c0", 64, "") + FLOATS.format("t0", 64, "")

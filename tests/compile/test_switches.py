@@ -84,6 +84,10 @@ def tail_of_rows(j):
     return lambda x: j.numpy.tanh(x.sum(1))
 
 
+def short_rows(j):
+    return lambda x: x.max(1)
+
+
 def total(j):
     return lambda x: j.numpy.sin(x).sum()
 
@@ -107,6 +111,7 @@ PROGRAMS = {
     "register-blocking": (product, array(24, 20), array(20, 32)),
     "multi-row-reduction": (product, array(24, 100), array(100)),
     "index-set-splitting": (rolled, array(1000)),
+    "outer-loop-vectorisation": (short_rows, array(100, 12)),
     "unroll-and-jam": (product, array(24, 20), array(20, 32)),
     "parallelize": (large, array(1000, 1000)),
     "slp": (scalars, array(2)),

@@ -165,7 +165,7 @@ def shifted(body):
 def one_place(body):
     """A loop whose iterations share what they write."""
     first = next((s for s in statements(body) if isinstance(s, Loop) and any(
-        isinstance(t, Store) and t.buffer.size != 1 for t in s.body)), None)
+        isinstance(t, Store) and t.buffer.size != 1 and t.buffer.kind is not BufferKind.SCRATCH for t in s.body)), None)
     if first is None:
         return None
     stores = [Store(s.buffer, s.value.arena.int(0), s.value) if isinstance(s, Store) else s for s in first.body]

@@ -1,36 +1,36 @@
-"""Outer-loop vectorization: lanes that are rows, where rows are too short to fill vectors well.
+"""Outer-loop vectorisation: lanes that are rows, where rows are too short to fill vectors well.
 
 A reduction along the vector folds its lanes at the end of each row, and leaves some idle. Of rows hardly longer than a
 vector, as many as there are lanes are turned in registers into a tile in scratch memory, whose lanes are rows: their
 loops run in all lanes, and no lanes are folded. What they store is turned back. Before, and after:
 
     for i0 < 1000 cost(10500):
-      open a0 = 0.0:float32 x 16
+      open a0 = -inf:float32 x 16
       for r0 < 9 vector(16):
-        a0 add= arg0[(9*i0 + r0)]
+        a0 max= arg0[(9*i0 + r0)]
       close a0
       for r0 < 9 vector(16):
-        out0[(9*i0 + r0)] = div(arg0[(9*i0 + r0)], a0)
+        out0[(9*i0 + r0)] = sub(arg0[(9*i0 + r0)], a0)
 
     for i1 < 62 cost(10500):
       scratch w0: float32[144]
       scratch w1: float32[144]
       transpose w0[0] by 16 <- arg0[(144*i1)] by 9, 16 x 9
       for i2 < 16 vector(16):
-        open a1 = 0.0:float32
+        open a1 = -inf:float32
         for r0 < 9:
-          a1 add= w0[(i2 + 16*r0)]
+          a1 max= w0[(i2 + 16*r0)]
         close a1
         for r0 < 9:
-          w1[(i2 + 16*r0)] = div(w0[(i2 + 16*r0)], a1)
+          w1[(i2 + 16*r0)] = sub(w0[(i2 + 16*r0)], a1)
       transpose out0[(144*i1)] by 9 <- w1[0] by 16, 9 x 16
     for i3 < 8:
-      open a0 = 0.0:float32 x 16
+      open a0 = -inf:float32 x 16
       for r0 < 9 vector(16):
-        a0 add= arg0[(8928 + 9*i3 + r0)]
+        a0 max= arg0[(8928 + 9*i3 + r0)]
       close a0
       for r0 < 9 vector(16):
-        out0[(8928 + 9*i3 + r0)] = div(arg0[(8928 + 9*i3 + r0)], a0)
+        out0[(8928 + 9*i3 + r0)] = sub(arg0[(8928 + 9*i3 + r0)], a0)
 """
 
 from __future__ import annotations
