@@ -132,7 +132,7 @@ class _Primal(FlatFunction):
     @property
     def debug_info(self) -> DebugInfo:
         # names need the places of the leaves, not the leaves: programs keep the rule, and would keep tracers
-        return LateInfo("custom_jvp", self.fun, lambda: self.arguments(range(self.in_tree.num_leaves)))
+        return LateInfo("custom_jvp fun", self.fun, lambda: self.arguments(range(self.in_tree.num_leaves)))
 
 
 def _is_tracer(x: Any) -> bool:

@@ -96,6 +96,11 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     return (*result, flat.aux(outs)) if has_aux else result
 
 
+def _marked(aval: Any) -> str:
+    """A type as messages show it, with the mark of a weak one."""
+    return "~" * getattr(aval, "weak_type", False) + aval.str_short(short_dtypes=False)
+
+
 class LinearMap:
     """A linear program of residuals and tangents, as `linearize` returns it."""
 
@@ -130,8 +135,8 @@ class LinearMap:
             if expected.shape != found.shape or expected.dtype != dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original primal values:\n"
-                    f"Got tangent aval {found.str_short(short_dtypes=False)} for primal aval "
-                    f"{aval.str_short(short_dtypes=False)} but expected {expected.str_short(short_dtypes=False)}.")
+                    f"Got tangent aval {_marked(found)} for primal aval {_marked(aval)} but expected "
+                    f"{_marked(expected)}.")
             if dtype != dtypes.float0:
                 given.append(t)
         outs = iter(eval_jaxpr(self.jaxpr, (), *residuals, *given))

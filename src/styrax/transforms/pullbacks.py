@@ -220,7 +220,7 @@ def _wrong_tree(name: str, expected: Any, found: Any) -> str:
     example = tree.tree_unflatten(expected, [0.0] * expected.num_leaves)
     lines = []
     for path, a, b, why in tree_paths.equality_errors(example, found):
-        lines.append(f"  * out{tree_paths.keystr(path)} was {a} in the original output, but {b} here, so {why}.")
+        lines.append(f"  * out{tree_paths.keystr(path)} was a {a} in the original output, but a {b} here, so {why}.")
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
             f"structure of the differentiated function {name}.\n\nBut the tree structures differ:\n" + "\n".join(lines))
 
