@@ -65,6 +65,32 @@ CELLS = {
         "jnp.arange(5).at[0].nothing",
         "jax.jit(jax.custom_jvp(with_f(lambda x: x if x > 0 else -x)))(1.0)",
     ],
+    "custom rules": [
+        "f = jax.custom_vjp(lambda a, b: a * b)\n"
+        "f.defvjp(lambda a, b: (kept.append((a, b)) or a.value * b.value, ()), lambda r, g: (g, g), "
+        "symbolic_zeros=True)\n"
+        "jax.grad(f, 1)(2.0, 3.0), kept.pop()",
+        "jnp.vectorize(leak, signature='(n)->(n)').__qualname__",
+    ],
+    "primitives": [
+        "from jax.extend.core import Primitive\nfrom jax.interpreters import batching\np = Primitive('p')\n"
+        "p.def_impl(lambda *xs: [getattr(x, 'dtype', type(x)) for x in xs])\n"
+        "p.bind(1., 2, 1j, True, np.ones(2), np.arange(3), jnp.ones(2, 'bfloat16'), np.float64(3), np.int8(1))",
+        "q = Primitive('q')\nq.def_impl(lambda x, y: np.add(np.multiply(x, y), x))\n"
+        "batching.primitive_batchers[q] = lambda xs, dims: (q.bind(*xs), dims[0])\n"
+        "jax.vmap(lambda x: q.bind(x, x))(np.array([2., 3.])), q.bind(2., 3)",
+    ],
+    "foreign functions": [
+        "call = jax.ffi.ffi_call('f', jax.ShapeDtypeStruct((3, 4), 'float32'), vmap_method='broadcast_all')\n"
+        "jax.make_jaxpr(call)(jnp.ones((3, 4)))",
+        "jax.make_jaxpr(jax.vmap(call))(jnp.ones((2, 3, 4)))",
+        "call = jax.ffi.ffi_call('f', jax.ShapeDtypeStruct((3, 4), 'float32'), vmap_method='sequential', "
+        "input_layouts=[(0, 1)], output_layouts=(1, 0))\njax.make_jaxpr(call)(jnp.ones((3, 4)))",
+    ],
+    "dtypes": [
+        "jnp.asarray(1, 'float64')", "jnp.array(1, 'int64')", "jnp.float64(2)", "jnp.uint64(2)",
+        "jnp.linalg.norm([1.0])", "jnp.linalg.solve(jnp.eye(2), [1.0])", "jnp.linalg.matrix_power([1.0], 2)",
+    ],
     "shard_map": [
         "sm(lambda x: x, P('i'), P('i'), jnp.arange(6))",
         "sm(lambda x: x, P(('i', 'j')), P('i'), jnp.arange(6))",

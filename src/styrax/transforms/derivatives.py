@@ -17,7 +17,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import ShapedArray, shaped, typed_scalar
+from ..core.types.avals import ShapedArray, shaped, typed
 from ..core.types.typing import Function, PyTree
 from .calls import (
     Axes,
@@ -301,11 +301,6 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
         return ((value, flat.aux(outs)), g) if has_aux else (value, g)
 
     return value_and_grad_f
-
-
-def typed(x: Any) -> Any:
-    """A number as one that tells its dtype, which derivative rules of users may ask for."""
-    return typed_scalar(x, get_aval(x).dtype) if type(x) in (int, float, complex) else x
 
 
 def _index(x: Any) -> int:

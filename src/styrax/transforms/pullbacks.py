@@ -15,10 +15,10 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types import dtypes
-from ..core.types.avals import AbstractRef
+from ..core.types.avals import AbstractRef, typed
 from ..core.types.typing import Function, PyTree
 from .calls import Axes, no_reduce_axes
-from .derivatives import linearize_call, typed
+from .derivatives import linearize_call
 from .jit import jit
 from .linear import CotangentRef, UndefinedPrimal, backward_pass, linear_jaxpr
 from .naming import check_callable, split_arguments, wraps
