@@ -105,6 +105,15 @@ CELLS = {
         "sm(lambda x: (x, {'a': x}), P('i'), (P('i'), {'a': P('i', 'j')}), jnp.arange(8))",
         "sm(lambda x: (x, {'a': x}), P('i'), (P('i'), P('i', 'j')), jnp.arange(8))",
     ],
+    "former names": [
+        "from jax.experimental.shard_map import shard_map\n"
+        "shard_map(lambda x: x * 2, mesh, in_specs=P('i'), out_specs=P('i'), check_rep=False)(jnp.arange(8))",
+        "shard_map(lambda x: x, mesh, P('i'), P())(jnp.arange(8))",
+        "with mesh:\n    y = jax.jit(lambda x: lax.with_sharding_constraint(x, P('i')))(jnp.arange(8))\ny.sharding",
+        "from jax._src.mesh import thread_resources\nthread_resources.env.physical_mesh, thread_resources.env",
+        "with mesh: kept.append((thread_resources.env.physical_mesh, repr(thread_resources.env)))\nkept.pop()",
+        "with jax.set_mesh(mesh): kept.append(thread_resources.env.physical_mesh)\nkept.pop()",
+    ],
     "explicit sharding": [
         "spread(lambda a, b: a + b, 'X', 'Y')",
         "spread(lambda a, b: a.T @ b, 'X', 'Y')",

@@ -504,7 +504,10 @@ def typed_scalar(value: Any, dtype: np.dtype) -> Any:
 
 def typed(x: Any) -> Any:
     """A number as one that tells its dtype, for which functions of users may ask."""
-    return typed_scalar(x, aval_rules[type(x)](x).dtype) if type(x) in (int, float, complex) else x
+    if type(x) not in (int, float, complex):
+        return x
+    aval: Any = aval_rules[type(x)](x)
+    return typed_scalar(x, aval.dtype)
 
 
 def as_bound(x: Any) -> Any:
