@@ -80,6 +80,17 @@ CELLS = {
         "batching.primitive_batchers[q] = lambda xs, dims: (q.bind(*xs), dims[0])\n"
         "jax.vmap(lambda x: q.bind(x, x))(np.array([2., 3.])), q.bind(2., 3)",
     ],
+    "checkify": [
+        "from jax.experimental import checkify\n"
+        "error, out = checkify.checkify(lambda x: x + 1 if x > 0 else x)(jnp.float32(1))\nerror.get(), out",
+        "checkify.checkify(lambda x: (checkify.check(x.sum() > 3, 'sum of {}', x), str(x))[1] and x)(x)[0].get()",
+        "jax.jit(checkify.checkify(lambda x: x + 1 if x > 0 else x))(1.0)",
+        "checkify.checkify(lambda x: checkify.check(x, 'no condition'))(1)",
+        "error = checkify.checkify(lambda x: checkify.check(x < 0, 'got {}', x))(jnp.float32(1))[0]\nerror.get()",
+        "checkify.checkify(checkify.check_error)(error)[0].get()",
+        "checkify.check_error(error)",
+        "jax.jit(lambda: checkify.check_error(error))()",
+    ],
     "foreign functions": [
         "call = jax.ffi.ffi_call('f', jax.ShapeDtypeStruct((3, 4), 'float32'), vmap_method='broadcast_all')\n"
         "jax.make_jaxpr(call)(jnp.ones((3, 4)))",
