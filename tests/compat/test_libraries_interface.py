@@ -642,7 +642,7 @@ def test_specifications_for_results_without_arrays():
         np.testing.assert_array_equal(out["x"], X)
         assert out["none"] is none is None
     assert mapped(a, None)[0]["x"].sharding == jax.NamedSharding(mesh, spec)
-    with mesh:
+    with pytest.warns(DeprecationWarning, match="with mesh:"), mesh:
         sharding = jax.NamedSharding(mesh, spec)
         assert jax.device_put([X, (None, X)], [sharding, sharding])[1][0] is None
         assert lax.with_sharding_constraint([X, (None, X)], [sharding, sharding])[1][0] is None

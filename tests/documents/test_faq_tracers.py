@@ -199,4 +199,4 @@ def test_values_that_leak(call, use):
         assert "intermediate value" in each and "float32[]" in each
     assert use in text
     if "jit" in call:
-        assert "operation mul" in text and ":4:6 (f)" in text and "while f at" in text
+        assert "operation mul" in text and ":4:6 (f)" in text and "traced for jit" in text and "was f at" in text

@@ -10,6 +10,7 @@ from jax._src.lib.mlir import ir
 
 import styrax
 from styrax.xla.assembly import readable
+from styrax.xla.literal_text import dense_text, element_type
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -52,6 +53,54 @@ def test_operations_are_written_as_jax_writes_them(name):
         return {re.sub(r"%\w+", "%", line).strip() for line in text.splitlines() if "constant" not in line}
 
     assert lines(styrax) == lines(jax)
+
+
+WITH_REGIONS = {
+    "a conditional": lambda p, x: p.lax.cond(x[0, 0] > 1, p.numpy.sin, lambda x: x * 2 - 1, x),
+    "a loop": lambda p, x: p.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x)),
+    "loops in loops": lambda p, x: p.lax.fori_loop(
+        0, 3, lambda i, x: p.lax.fori_loop(0, i, lambda j, x: x + j, x) + x.sum(), x),
+    "a call in a loop": lambda p, x: p.lax.fori_loop(0, 3, lambda i, x: p.jit(p.numpy.sin)(x), x),
+    "sums": lambda p, x: (x.sum(0), x.max(), (x > 1).all(), (x > 1).any(1), x.prod()),
+    "positions": lambda p, x: p.numpy.argmax(x, 1),
+    "a reduction of its own": lambda p, x: p.lax.reduce(x, 0.0, lambda a, b: a + b * 2, (0,)),
+    "a sort": lambda p, x: p.lax.sort((x, x + 1), num_keys=1),
+    "constants": lambda p, x: x * 2 + np.float32([1, 2, 3, 4, 5, 6]) + p.lax.convert_element_type(x > 1, "int32"),
+    "branches in loops": lambda p, x: p.lax.scan(
+        lambda c, row: (p.lax.cond(c > 1, lambda c: c - row[0], lambda c: c + 1, c), row), 0.0, x),
+    "no branch's values": lambda p, x: p.lax.switch(x[0, 0].astype(int), [lambda: 1, lambda: 2, lambda: 3]),
+}
+
+
+@pytest.mark.parametrize("name", WITH_REGIONS)
+def test_regions_and_names_are_those_of_mlir(name):
+    text = styrax.jit(lambda x: WITH_REGIONS[name](styrax, x)).lower(X).as_text()
+    assert text == parsed(text)
+
+
+@pytest.mark.parametrize("name", ["a conditional", "a reduction of its own", "no branch's values"])
+def test_programs_are_written_as_jax_writes_them(name):
+    ours, theirs = (package.jit(lambda x, package=package: WITH_REGIONS[name](package, x)).lower(X).as_text()
+                    for package in (styrax, jax))
+    assert ours == theirs
+
+
+NUMBERS = [0.0, -0.0, 0.1, -1 / 3, 100, 1e5, 12345678, 1e-4, 1e-5, 3.14159, 1e30, 1e-40, 1234.5678, 6e-8, 65504, np.inf,
+           np.nan]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "float8_e5m2"])
+def test_numbers_are_written_as_mlir_writes_them(dtype):
+    random = np.random.default_rng(0)
+    wide = [*NUMBERS, *(random.standard_normal(300) * 10.0 ** random.integers(-9, 9, 300))]
+    with np.errstate(over="ignore"):
+        numbers = np.array(wide).astype(jax.numpy.dtype(dtype))
+    for x in numbers:
+        pair = np.array([x, 2], numbers.dtype)
+        kind = f"tensor<2x{element_type(numbers.dtype)}>"
+        with mlir.make_ir_context():
+            raw = str(ir.Attribute.parse(f'dense<"0x{pair.tobytes().hex().upper()}"> : {kind}'))
+        assert f"{dense_text(pair)} : {kind}" == raw
 
 
 def test_where_operations_come_from_stays():

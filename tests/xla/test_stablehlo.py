@@ -56,7 +56,7 @@ def test_dense_text_is_readable_where_it_can_be():
     assert dense_text(np.zeros((2, 3), np.float32)) == "dense<0.000000e+00>"
     assert dense_text(np.arange(4).reshape(2, 2)) == "dense<[[0, 1], [2, 3]]>"
     assert dense_text(np.array(True)) == "dense<true>"
-    assert dense_text(np.array(1 + 2j, np.complex64)) == "dense<(1.000000e+00, 2.000000e+00)>"
+    assert dense_text(np.array(1 + 2j, np.complex64)) == "dense<(1.000000e+00,2.000000e+00)>"
     assert dense_text(np.zeros((0, 3))) == "dense<>"
 
 

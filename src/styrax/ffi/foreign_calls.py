@@ -130,9 +130,9 @@ def _result_aval(x: Any, position: int) -> Any:
 
 
 def _layouts(given: Any, avals: Sequence[Any], what: str, name: str) -> tuple[Any, ...]:
-    """The orders of dimensions, slowest first, with None for values without dimensions."""
+    """The orders of dimensions, fastest first, as programs hold them; given are such with the slowest first."""
     if given is None:
-        return tuple(tuple(range(len(getattr(physical_aval(a), "shape", ())))) for a in avals)
+        return tuple(tuple(range(len(getattr(physical_aval(a), "shape", ()))))[::-1] for a in avals)
     if len(given) != len(avals):
         raise ValueError(f"The number of {what} ({len(avals)}) must equal the number of {name} layouts ({len(given)}).")
     found = []
@@ -141,7 +141,7 @@ def _layouts(given: Any, avals: Sequence[Any], what: str, name: str) -> tuple[An
         order = dims if layout is None else tuple(getattr(layout, "major_to_minor", layout))
         if tuple(sorted(order)) != dims:
             raise ValueError(f"incorrect layout {order} for {aval}: the layout must be a permutation of {dims}")
-        found.append(order)
+        found.append(order[::-1])
     return tuple(found)
 
 
@@ -182,8 +182,8 @@ def _loops(b: Builder, *xs: Any, target_name: str, result_avals: Sequence[Any], 
         call_frames.invoke(target, "instantiate", context, (), (), given)
 
     def run(ins: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
-        ins = [_stored(x, layout) for x, layout in zip(ins, input_layouts, strict=True)]
-        places = [_stored(x, layout) for x, layout in zip(outs, output_layouts, strict=True)]
+        ins = [_stored(x, layout[::-1]) for x, layout in zip(ins, input_layouts, strict=True)]
+        places = [_stored(x, layout[::-1]) for x, layout in zip(outs, output_layouts, strict=True)]
         for i, k in input_output_aliases:
             ins[i] = places[k]
         if typed:
@@ -191,7 +191,8 @@ def _loops(b: Builder, *xs: Any, target_name: str, result_avals: Sequence[Any], 
                 call_frames.invoke(target, stage, context, ins, places, given)
         else:
             call_frames.invoke_untyped(target, ins, places)
-        for out, place, layout in zip(outs, places, output_layouts, strict=True):
+        for out, place, order in zip(outs, places, output_layouts, strict=True):
+            layout = order[::-1]
             if not _usual(layout):
                 out[...] = place.reshape([out.shape[d] for d in layout]).transpose(np.argsort(layout))
 
@@ -218,8 +219,8 @@ def _stablehlo(m: Any, *xs: Any, target_name: str, result_avals: Sequence[Any], 
     return m.foreign_call(
         target_name, xs, result_avals, None if legacy else given, has_side_effect=has_side_effect,
         api_version=custom_call_api_version if legacy else 1,
-        operand_layouts=[tuple(reversed(x)) for x in input_layouts],
-        result_layouts=[tuple(reversed(x)) for x in output_layouts], aliases=input_output_aliases,
+        operand_layouts=input_layouts,
+        result_layouts=output_layouts, aliases=input_output_aliases,
         backend_config=legacy_backend_config or "")
 
 
@@ -231,7 +232,7 @@ def _refuse(*_: Any, target_name: str, **params: Any) -> Any:
 def _batch(args: Sequence[Any], dims: Sequence[int | None], *, input_layouts: Sequence[Any],
            output_layouts: Sequence[Any], vmap_method: str | None, **params: Any) -> tuple[list[Any], list[int]]:
     whole = vmap_method is not None and not vmap_method.startswith("sequential")
-    leading = lambda layout: (0, *(d + 1 for d in layout))
+    leading = lambda layout: (*(d + 1 for d in layout), 0)
     if whole:
         every = vmap_method != "legacy_vectorized"
         input_layouts = tuple(leading(x) if every or d is not None else x for x, d in zip(input_layouts, dims))

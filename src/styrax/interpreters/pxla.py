@@ -1,5 +1,7 @@
-"""Programs on several devices: libraries import the module; its names we lack."""
+"""Programs on several devices: the mesh that `with mesh:` puts in force, as libraries ask for it."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from ..core.arrays.mesh import thread_resources
+
+__all__ = ["thread_resources"]

@@ -45,13 +45,13 @@ def reduction(at: Place, *operands: Any, axes: Sequence[int], **_: Any) -> Entri
     return tuple(e for d, e in enumerate(entries(operands[0])) if d not in axes)
 
 
-def along(name: str, what: str) -> Callable[..., Any]:
+def along(name: str, subject: str, what: str) -> Callable[..., Any]:
     """Results are spread as the operand, which is not spread along the dimension that a parameter names."""
 
     def rule(at: Place, operand: Any, *_: Any, **params: Any) -> Entries:
         found = entries(operand)
         if found[params[name]] is not None:
-            raise at.refuse(f"the operand should be unsharded over the axis {what}. Got input type="
+            raise at.refuse(f"{subject} should be unsharded over the axis {what}. Got input type="
                             f"{operand.str_short()} and axis={params[name]}")
         return found
 
@@ -82,7 +82,7 @@ def stack(at: Place, *operands: Any, axis: int) -> Entries:
 def unstack(at: Place, operand: Any, *, axis: int) -> Entries:
     found = entries(operand)
     if found[axis] is not None:
-        raise at.refuse(f"the operand should be unsharded along axis {axis}, got {operand.str_short()}")
+        raise at.refuse(f"the operand of {at.name} should be unsharded along axis {axis}, got {operand.str_short()}")
     return (*found[:axis], *found[axis + 1:])
 
 
@@ -99,17 +99,17 @@ def _alike(at: Place, operands: Sequence[Any]) -> Entries:
     first = entries(operands[0])
     if any(entries(x) != first for x in operands[1:]):
         raise at.refuse("All operands should have the same sharding. Got shardings "
-                        f"{', '.join(str(entries(x)) for x in operands)}")
+                        f"{', '.join(str(x.sharding) for x in operands)}")
     return first
 
 
 def selection(at: Place, which: Any, *cases: Any) -> Entries:
     first = entries(cases[0])
     if any(entries(x) != first for x in cases[1:]):
-        raise at.refuse(f"cases must have the same shardings, got {', '.join(str(entries(x)) for x in cases)}.")
+        raise at.refuse(f"select cases must have the same shardings, got {[x.sharding for x in cases]}.")
     if which.shape and entries(which) != first:
-        raise at.refuse("`which` must be scalar or have the same sharding as cases, got `which` sharding "
-                        f"{entries(which)} but case sharding {first}")
+        raise at.refuse("select `which` must be scalar or have the same sharding as cases, got `which` sharding "
+                        f"{which.sharding} but case sharding {cases[0].sharding}.")
     return first
 
 
@@ -203,20 +203,20 @@ def contraction(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, out_sh
     x, y = entries(lhs), entries(rhs)
     batch = [x[d] for d in lhs_batch], [y[d] for d in rhs_batch]
     if batch[0] != batch[1]:
-        raise at.refuse(f"dot_general requires batch dimensions to have consistent sharding, got {batch[0]} and "
-                        f"{batch[1]}.")
+        raise at.refuse("dot_general requires lhs batch dimensions and rhs batch dimensions to have the consistent "
+                        f"sharding, got {tuple(batch[0])} and {tuple(batch[1])}.")
     summed = [(x[d], y[e]) for d, e in zip(lhs_contract, rhs_contract, strict=True)]
     if out_sharding is None and any(a is not None and b is not None and a != b for a, b in summed):
         raise at.refuse("dot_general requires contracting dimensions to have consistent sharding, got "
-                        f"{[a for a, _ in summed]} and {[b for _, b in summed]}.")
+                        f"{tuple(a for a, _ in summed)} and {tuple(b for _, b in summed)}.")
     if out_sharding is not None:
         _check_sums(at, out_sharding, summed)
         return out_sharding
     if any(a is not None and b is not None for a, b in summed):
         raise at.refuse("Contracting dimensions are sharded and it is ambiguous how the output should be sharded. "
                         "Please specify the output sharding via the `out_sharding` parameter. Got "
-                        f"lhs_contracting_spec={[a for a, _ in summed]} and rhs_contracting_spec="
-                        f"{[b for _, b in summed]}")
+                        f"lhs_contracting_spec={tuple(a for a, _ in summed)} and rhs_contracting_spec="
+                        f"{tuple(b for _, b in summed)}")
     return (*batch[0], *(e for d, e in enumerate(x) if d not in lhs_contract and d not in lhs_batch),
             *(e for d, e in enumerate(y) if d not in rhs_contract and d not in rhs_batch))
 
@@ -332,7 +332,8 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
             if any(found[lead:]):
                 raise at.refuse(f"Input {k} to {at.name} must be unsharded on non-batch dimensions, but got {found}.")
             if k and found[:lead] != batch:
-                raise at.refuse(f"inputs must be spread alike along batch dimensions, got {batch} and {found[:lead]}")
+                raise at.refuse(f"inputs of {at.name} must be spread alike along batch dimensions, got {batch} and "
+                                f"{found[:lead]}")
             batch = found[:lead]
         return [(*batch, *(None,) * (len(out.shape) - len(batch))) for out in at.outs]
 

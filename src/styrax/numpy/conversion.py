@@ -73,9 +73,14 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
                       "keyword arguments instead.", DeprecationWarning)
         given: list[Any] = [*args, *(copy, order, ndmin)[len(args):]]
         copy, order, ndmin = given
+    found = None if dtype is None else user_dtype(dtype, "array")
+    return _array(object, found, copy, order, ndmin, device, out_sharding)
+
+
+def _array(object: NestedArrayLike, found: Any, copy: bool, order: str | None, ndmin: int, device: DeviceLike | None,
+           out_sharding: ShardingLike | None) -> Array:
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError("Only implemented for order='K'")
-    found = None if dtype is None else user_dtype(dtype, "array")
     where = device or (None if out_sharding is None else result_sharding(out_sharding))
     out = _from_object(object, found, bool(copy), where)
     if ndmin > out.ndim:
@@ -114,7 +119,8 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
             raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
                              f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True "
                              "instead.")
-        return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+        found = None if dtype is None else user_dtype(dtype, "asarray")
+        return _array(a, found, bool(copy), order, 0, device, out_sharding)
     except Exception as error:
         hide_frames(error)
         raise

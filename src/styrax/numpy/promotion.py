@@ -374,7 +374,7 @@ def static_axis(axis: Any) -> Any:
         return axis
     if isinstance(axis, str):
         return (axis,)
-    axis = concrete_or_error(None, axis, "axis argument must be static")
+    axis = concrete_or_error(None, axis, "The axis argument must be known statically.")
     if isinstance(axis, Iterable) and getattr(axis, "ndim", None) != 0:
         return tuple(a if isinstance(a, str) else operator.index(a) for a in axis)
     return operator.index(axis)

@@ -16,7 +16,7 @@ from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs.named import named
 from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.source import api_boundary, hide_frames
-from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types.dims import is_named, larger, smaller, surely_differ
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -95,7 +95,7 @@ def reshape_to(a: Any, *shape: Any, order: str = "C") -> Array:
 
 
 def _new_sizes(a: Any, shape: Any) -> tuple:
-    new = canonical_shape(shape)
+    new = canonical_shape([shape] if isinstance(shape, Tracer) and not shape.shape else shape)
     size = math.prod(a.shape)
     if any(d == -1 for d in new if type(d) is int):
         if _sum(1 for d in new if type(d) is int and d == -1) > 1:

@@ -162,6 +162,10 @@ class IndexedElements:
                            out_sharding)(self.array, self.index, 0)
 
 
+# What Python's messages about them say, as where `x.at[0] = 1` is tried.
+IndexHelper.__name__, IndexedElements.__name__ = "_IndexUpdateHelper", "_IndexUpdateRef"
+
+
 def _is_one_place(index: Any) -> bool:
     """Whether an index takes slices at one place, which keep how the array is spread."""
     return all(i is None or i is Ellipsis or isinstance(i, (int, slice)) or getattr(i, "shape", None) == ()

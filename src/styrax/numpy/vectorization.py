@@ -80,6 +80,7 @@ def vectorize(pyfunc: Callable[..., ArrayLike | tuple[ArrayLike, ...]], *,
         return _vectorized(pyfunc, excluded, signature, args, kwargs)
 
     wrapped.__name__ = getattr(pyfunc, "__name__", "vectorized")
+    wrapped.__qualname__ = getattr(pyfunc, "__qualname__", wrapped.__name__)
     wrapped.__doc__ = (f"Vectorized version of {wrapped.__name__}. Takes arrays whose axes are broadcast.\n\n"
                        f"{getattr(pyfunc, '__doc__', None) or ''}")
     wrapped.__wrapped__ = pyfunc  # type: ignore[attr-defined]

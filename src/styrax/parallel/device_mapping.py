@@ -36,7 +36,16 @@ from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
 from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
-from .map_specifications import by_leaf, check_argument, check_axes, check_result, check_spread, check_sums, own_spec
+from .map_specifications import (
+    Place,
+    by_leaf,
+    check_argument,
+    check_axes,
+    check_result,
+    check_spread,
+    check_sums,
+    own_spec,
+)
 from .other_axes import entries_over, seen_along, with_entries
 
 
@@ -349,9 +358,8 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             used = _mesh_of(leaves, used)
         flat = FlatFunction(f, in_tree)
         specs = [own_spec(x, names) for x in leaves] if in_specs is Infer else by_leaf("in_specs", in_specs, args)
-        paths = tree_paths.tree_leaves_with_path(args)
-        for (path, x), spec in zip(paths, specs, strict=True):
-            check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used)
+        for i, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
+            check_argument(Place(flat, in_specs, i), get_aval(x), spec, used)
             check_spread(get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
         checked = bool(check_vma and check_rep)
@@ -381,8 +389,9 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = by_leaf("out_specs", out_specs, whole)
         outs = []
-        for (x, varies), spec, entries, sums in zip(results, wanted, explicit, marked.of_results(results), strict=True):
-            check_result(flat.__name__, x, varies, spec, used, checked, sums)
+        known = zip(results, wanted, explicit, marked.of_results(results), strict=True)
+        for i, ((x, varies), spec, entries, sums) in enumerate(known):
+            check_result(Place(flat, out_specs, i), x, varies, spec, used, checked, sums)
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
                 continue

@@ -12,6 +12,8 @@ from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName
+from ..transforms.flattening import FlatFunction
+from ..transforms.naming import parameters
 
 
 def own_spec(x: Any, names: Sequence[AxisName]) -> PartitionSpec:
@@ -69,29 +71,71 @@ def _shape(mesh: Mesh | AbstractMesh) -> str:
             f"{tuple(mesh.axis_names)}.")
 
 
-def check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> None:
+class Place:
+    """Where an argument or a result of a mapped function stands, and its specification, as messages call them."""
+
+    __slots__ = ("flat", "index", "specs")
+
+    def __init__(self, flat: FlatFunction, specs: Any, index: int):
+        self.flat, self.specs, self.index = flat, specs, index
+
+    def _path(self, structure: tree.PyTreeDef) -> tuple[Any, ...]:
+        numbered = tree.tree_unflatten(structure, range(structure.num_leaves))
+        return tree_paths.tree_flatten_with_path(numbered)[0][self.index][0]
+
+    def _spec(self, what: str, path: tuple[Any, ...]) -> str:
+        is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+        places = (p for p, _ in tree_paths.tree_leaves_with_path(self.specs, is_leaf=is_leaf))
+        return what + tree_paths.keystr(next((p for p in places if path[:len(p)] == p), ()))
+
+    def argument(self) -> tuple[str, str, str]:
+        """An argument of a positional parameter, the parameter, and the specification."""
+        path = self._path(self.flat.in_tree)[1:]
+        name, at = self.flat.__name__, path[0].idx
+        names, rest = parameters(self.flat.fun)
+        bound = (f"bound to {name}'s parameter {names[at]!r}" if at < len(names) else
+                 f"the index {at - len(names)} component of {name}'s varargs parameter {rest!r}")
+        return f"args{tree_paths.keystr(path)}", f", where args[{at}] is {bound},", self._spec("in_specs", path)
+
+    def result(self) -> tuple[str, str]:
+        """A result, and its specification."""
+        path = self._path(self.flat.structure)
+        return f"{self.flat.__name__}(*args){tree_paths.keystr(path)}", self._spec("out_specs", path)
+
+
+def check_argument(place: Place, aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> None:
     """Raises ValueError for a specification that does not fit its argument."""
     if spec is None:
         return
     shape = getattr(aval, "shape", ())
     if len(spec) > len(shape):
+        fun = place.flat.__name__
+        argument, bound, where = place.argument()
         raise ValueError(
             f"shard_map applied to the function {fun!r} was given an in_specs entry which is too long to be compatible "
-            f"with the corresponding input value from the function:\n\nin_specs is {spec} which has length "
-            f"{len(spec)}, but the passed {path} has shape {aval.str_short()}, which has rank {len(shape)} (and "
-            f"{len(shape)} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes "
-            f"in the corresponding input value.\n\nEither revise the spec to be shorter, or modify {fun!r} so that "
-            "its inputs have sufficient rank." + ("" if shape else "\n\nFor scalar values (rank 0), consider using "
-            "an in_specs entry of `P()`, where `P = jax.sharding.PartitionSpec`."))
+            f"with the corresponding input value from the function:\n\n{where} is {spec} which has length "
+            f"{len(spec)}, but the passed {argument}{bound} has shape {aval.str_short()}, which has rank {len(shape)} "
+            f"(and {len(shape)} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of "
+            f"axes in the corresponding input value.\n\nEither revise the spec to be shorter, or modify {fun!r} so "
+            "that its inputs have sufficient rank." + ("" if shape else "\n\nFor scalar values (rank 0), consider "
+            "using an in_specs entry of `P()`, where `P = jax.sharding.PartitionSpec`."))
     NamedSharding(mesh, spec)  # which refuses axes that are named twice
     for i, entry in enumerate(spec):
         parts = math.prod(mesh.shape[n] for n in axes_of(entry))
         if shape[i] % parts:
+            fun = place.flat.__name__
+            argument, bound, where = place.argument()
+            axes = (f"mesh axis {axes_of(entry)[0]!r} (of size" if len(axes_of(entry)) == 1 else
+                    f"mesh axes {axes_of(entry)} (of total size")
             raise ValueError(
                 f"shard_map applied to the function {fun!r} was given argument arrays with axis sizes that are not "
-                f"evenly divisible by the corresponding mesh axis sizes:\n\n{_shape(mesh)}\n\nthe passed {path} of "
-                f"shape {aval.str_short()} corresponds to in_specs of value {spec}, which maps array axis {i} (of size "
-                f"{shape[i]}) to mesh axis {entry!r} (of size {parts}), but {parts} does not evenly divide {shape[i]}")
+                f"evenly divisible by the corresponding mesh axis sizes:\n\n{_shape(mesh)}\n\nthe passed "
+                f"{argument} of shape {aval.str_short()}{bound} corresponds to {where} of value {spec}, which maps "
+                f"array axis {i} (of size {shape[i]}) to {axes} {parts}), but {parts} does not evenly divide {shape[i]}"
+                "\n\nArray arguments' axis sizes must be evenly divisible by the mesh axis or axes indicated by the "
+                "corresponding elements of the argument's in_specs entry. Consider checking that in_specs are "
+                "correct, and if so consider changing the mesh axis sizes or else padding the input and adapting "
+                f"{fun!r} appropriately.")
 
 
 def check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
@@ -116,20 +160,25 @@ def check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMes
             "the arguments and then pass those args to shard_map.")
 
 
-def check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
+def check_result(place: Place, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
                   mesh: Mesh | AbstractMesh, checked: bool, sums: Sums | None = None) -> None:
     """Raises ValueError for a specification that does not fit its result, of which `sums` is known."""
     spec = PartitionSpec() if spec is None else spec
     NamedSharding(mesh, spec)
-    aval = get_aval(x)
+    aval, fun = get_aval(x), place.flat.__name__
     shape = aval.shape[len(varies):]
     if len(spec) > len(shape):
+        result, where = place.result()
         raise ValueError(
             f"shard_map applied to the function {fun!r} was given an out_specs entry which is too long to be "
-            f"compatible with the corresponding output value from the function:\n\nout_specs is {spec} which has "
-            f"length {len(spec)}, but {fun}(*args) has shape {aval.update(shape=shape).str_short()}, which has rank "
+            f"compatible with the corresponding output value from the function:\n\n{where} is {spec} which has "
+            f"length {len(spec)}, but {result} has shape {aval.update(shape=shape).str_short()}, which has rank "
             f"{len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries in out_specs must be of length no greater than "
-            "the number of axes in the corresponding output value.")
+            f"the number of axes in the corresponding output value.\n\nEither revise the spec to be shorter, or modify "
+            f"{fun!r} so that its outputs have sufficient rank." + ("" if shape else "\n\nFor scalar values (rank 0), "
+            "consider using an out_specs entry of `P()`, where `P = jax.sharding.PartitionSpec`. In particular, for "
+            "rank 0 outputs which are not constant over the mesh, add at least one (singleton) axis to them so that "
+            "they can be concatenated using out_specs."))
     over = {n for e in spec for n in axes_of(e)}
     named = over | spec.unreduced | spec.reduced
     left = [n for n in varies if n not in named]
@@ -151,14 +200,18 @@ def check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSp
                              f"Got out_specs={spec} and out_aval="
                              f"{aval.update(shape=shape, sums=sums).str_short(True)}")
     if checked and left:
+        everywhere = len(left) == 1 and named.union(varies) == set(mesh.axis_names)
         raise ValueError(
             f"shard_map applied to the function {fun!r} was given out_specs which require replication which can't be "
-            f"statically inferred given the mesh:\n\n{_shape(mesh)}\n\nout_specs is {spec} which implies that the "
-            f"corresponding output value is only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and "
-            f"not {{{','.join(map(str, left))}}}, but it was inferred to be possibly varying over "
-            f"{{{','.join(map(str, varies))}}}\n\nCheck if these output values are meant to be replicated over those "
+            f"statically inferred given the mesh:\n\n{_shape(mesh)}\n\n{place.result()[1]} is {spec} which implies "
+            "that the corresponding output value is "
+            + (f"replicated across mesh axis {left[0]!r}, but could not infer replication over any axes" if everywhere
+               else f"only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and not "
+                    f"{{{','.join(map(str, left))}}}, but it was inferred to be possibly varying over "
+                    f"{{{','.join(map(str, varies))}}}")
+            + "\n\nCheck if these output values are meant to be replicated over those "
             "mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the "
             "check by passing the check_vma=False argument to `jax.shard_map`.")
 
 
-__all__ = ["by_leaf", "check_argument", "check_axes", "check_result", "check_spread", "check_sums", "own_spec"]
+__all__ = ["Place", "by_leaf", "check_argument", "check_axes", "check_result", "check_spread", "check_sums", "own_spec"]

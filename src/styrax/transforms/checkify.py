@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..core.programs.primitive import Primitive
 from ..core.programs.traits import Control
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
-from ..core.tracing.trace import Tracer, get_aval, valid_jaxtype
+from ..core.tracing.trace import Tracer, current_trace, get_aval, valid_jaxtype
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import ShapedArray
@@ -237,7 +238,7 @@ def check_error(error: Error) -> None:
     """Raises JaxRuntimeError if a check has failed; in a function given to `checkify`, it fails there too."""
     if not isinstance(error, Error):
         raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
-    if not any(isinstance(x, Tracer) for x in tree.tree_leaves(error)):
+    if current_trace().is_eval and not any(isinstance(x, Tracer) for x in tree.tree_leaves(error)):
         error.throw()
         return
     for (exception, _), (failed, code, payload) in error.state.items():
@@ -577,9 +578,10 @@ def checkify(f: Callable[P, R], errors: frozenset = user_checks) -> Callable[P, 
 
     @api_boundary
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        closed, out_tree = trace_function(f, args, kwargs, (), "checkify")
+        # The function is not staged for its arguments: those that are known may decide which way Python goes.
+        closed, out_tree = trace_function(partial(f, *args, **kwargs), (), {}, (), "checkify")
         state = _fresh(_kinds(closed.jaxpr, errors))
-        outs = _run(closed.jaxpr, closed.consts, tree.tree_leaves((list(args), kwargs)), state, errors)
+        outs = _run(closed.jaxpr, closed.consts, [], state, errors)
         return Error(state), tree.tree_unflatten(out_tree, outs)
 
     checked.__name__ = f"checkify({getattr(f, '__name__', 'f')})"

@@ -19,6 +19,7 @@ from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
 from ..core.trees.tree import tree_map
 from ..core.types import dtypes
+from ..core.types.avals import typed
 from ..core.types.typing import Function, PyTree
 from .aliasing import check_arguments, check_rule_results
 from .calls import tangent_dtype
@@ -132,7 +133,7 @@ class _Primal(FlatFunction):
     @property
     def debug_info(self) -> DebugInfo:
         # names need the places of the leaves, not the leaves: programs keep the rule, and would keep tracers
-        return LateInfo("custom_jvp", self.fun, lambda: self.arguments(range(self.in_tree.num_leaves)))
+        return LateInfo("custom_jvp fun", self.fun, lambda: self.arguments(range(self.in_tree.num_leaves)))
 
 
 def _is_tracer(x: Any) -> bool:
@@ -417,7 +418,7 @@ class _Rule:
         """Runs the forward rule: its results, its residuals, and the function that pulls cotangents back."""
         shown = primals
         if self.symbolic_zeros:
-            shown = tuple(CustomVJPPrimal(p, nz) for p, nz in zip(primals, nonzero, strict=True))
+            shown = tuple(CustomVJPPrimal(typed(p), nz) for p, nz in zip(primals, nonzero, strict=True))
         pair = self.fwd(*with_fixed(self.in_tree.unflatten(shown), self.fun.fixed))
         rule_name = function_name(self.fwd)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:

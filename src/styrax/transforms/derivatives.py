@@ -17,7 +17,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import ShapedArray, shaped, typed_scalar
+from ..core.types.avals import ShapedArray, shaped, typed
 from ..core.types.typing import Function, PyTree
 from .calls import (
     Axes,
@@ -96,6 +96,11 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     return (*result, flat.aux(outs)) if has_aux else result
 
 
+def _marked(aval: Any) -> str:
+    """A type as messages show it, with the mark of a weak one."""
+    return "~" * getattr(aval, "weak_type", False) + aval.str_short(short_dtypes=False)
+
+
 class LinearMap:
     """A linear program of residuals and tangents, as `linearize` returns it."""
 
@@ -130,8 +135,8 @@ class LinearMap:
             if expected.shape != found.shape or expected.dtype != dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original primal values:\n"
-                    f"Got tangent aval {found.str_short(short_dtypes=False)} for primal aval "
-                    f"{aval.str_short(short_dtypes=False)} but expected {expected.str_short(short_dtypes=False)}.")
+                    f"Got tangent aval {_marked(found)} for primal aval {_marked(aval)} but expected "
+                    f"{_marked(expected)}.")
             if dtype != dtypes.float0:
                 given.append(t)
         outs = iter(eval_jaxpr(self.jaxpr, (), *residuals, *given))
@@ -296,11 +301,6 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
         return ((value, flat.aux(outs)), g) if has_aux else (value, g)
 
     return value_and_grad_f
-
-
-def typed(x: Any) -> Any:
-    """A number as one that tells its dtype, which derivative rules of users may ask for."""
-    return typed_scalar(x, get_aval(x).dtype) if type(x) in (int, float, complex) else x
 
 
 def _index(x: Any) -> int:

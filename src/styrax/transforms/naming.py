@@ -21,7 +21,7 @@ def function_name(fun: Any) -> str:
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
-def _parameters(fun: Any) -> tuple[list[str], str | None]:
+def parameters(fun: Any) -> tuple[list[str], str | None]:
     """The names of a function's positional parameters, and of the one that takes the others."""
     bound = 0
     while True:
@@ -48,7 +48,7 @@ def _parameters(fun: Any) -> tuple[list[str], str | None]:
 
 def argument_names(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """One name per leaf of the arguments: `x`, `params['w']`, `rest[0]`."""
-    return _leaf_names(_parameters(fun), args, kwargs)
+    return _leaf_names(parameters(fun), args, kwargs)
 
 
 def _leaf_names(parameters: tuple[list[str], str | None], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
@@ -76,6 +76,9 @@ def check_results(traced_for: str, fun: Callable, outs: Sequence[Any], out_tree:
     for i, x in enumerate(outs):
         if not valid_jaxtype(x):
             where = leaf_path(out_tree, i)
+            if hasattr(fun, "stands_for"):
+                traced_for, theirs, _ = fun.stands_for
+                fun = theirs()
             raise TypeError(
                 f"function {source.describe_function(fun)} traced for {traced_for} returned a value of type "
                 f"{type(x)}{f' at output component {where}' if where else ''}, which is not a valid JAX type")
@@ -90,16 +93,26 @@ class LateInfo(DebugInfo):
     """Who is traced, with the names of the arguments worked out when they are asked for.
 
     `arguments()` gives the arguments; of the function only what is said about it is kept.
+    A function that wraps a user's may have an attribute `stands_for`, three things: what the user's function is traced
+    for, a function without arguments that gives it, and names. Its arguments are then those that the wrapper's first
+    one consists of, but for some behind the first one, which have these names.
     """
 
     __slots__ = ("_arguments", "_names", "_parameters")
 
     def __init__(self, traced_for: str, fun: Callable,
                  arguments: Callable[[], tuple[Sequence[Any], dict[str, Any]]]):
+        stands_for = getattr(fun, "stands_for", None)
+        more: Sequence[str] = ()
+        if stands_for is not None:
+            traced_for, theirs, more = stands_for
+            fun, given = theirs(), arguments
+            arguments = lambda: (given()[0][0], {})
         self.traced_for = traced_for
         self.func_src_info = source.describe_function(fun)
         self.result_paths = ()
-        self._parameters = _parameters(fun)
+        names, rest = parameters(fun)
+        self._parameters = ([*names[:1], *more, *names[1:]], rest)
         self._arguments = arguments
         self._names: tuple[str, ...] | None = None
 

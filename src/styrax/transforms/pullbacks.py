@@ -15,10 +15,10 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types import dtypes
-from ..core.types.avals import AbstractRef
+from ..core.types.avals import AbstractRef, typed
 from ..core.types.typing import Function, PyTree
 from .calls import Axes, no_reduce_axes
-from .derivatives import linearize_call, typed
+from .derivatives import linearize_call
 from .jit import jit
 from .linear import CotangentRef, UndefinedPrimal, backward_pass, linear_jaxpr
 from .naming import check_callable, split_arguments, wraps
@@ -220,7 +220,7 @@ def _wrong_tree(name: str, expected: Any, found: Any) -> str:
     example = tree.tree_unflatten(expected, [0.0] * expected.num_leaves)
     lines = []
     for path, a, b, why in tree_paths.equality_errors(example, found):
-        lines.append(f"  * out{tree_paths.keystr(path)} was {a} in the original output, but {b} here, so {why}.")
+        lines.append(f"  * out{tree_paths.keystr(path)} was a {a} in the original output, but a {b} here, so {why}.")
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
             f"structure of the differentiated function {name}.\n\nBut the tree structures differ:\n" + "\n".join(lines))
 

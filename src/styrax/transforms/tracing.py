@@ -150,7 +150,7 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
         with ExitStack() as scope:
             for name, size in axis_env or ():
                 scope.enter_context(extend_axis_env(name, size))
-            closed, out_tree = trace_function(fun, args, kwargs, static, "make_jaxpr")
+            closed, out_tree = trace_function(fun, args, kwargs, static, "jit")
         if return_shape:
             return closed, tree.tree_unflatten(out_tree, [_shape_of(a) for a in closed.out_avals])
         return closed
@@ -187,5 +187,5 @@ def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
     check_callable(fun)
     if hasattr(fun, "eval_shape"):  # a jitted function: where its results lie, too
         return fun.eval_shape(*args, **kwargs)
-    closed, out_tree = trace_function(fun, args, kwargs, (), "eval_shape")
+    closed, out_tree = trace_function(fun, args, kwargs, (), "jit")
     return tree.tree_unflatten(out_tree, [_shape_of(a) for a in closed.out_avals])

@@ -1,38 +1,19 @@
 """Modules as people read them: operations in the form that StableHLO, Shardy and `func` have for them.
 
 `stablehlo` prints the generic form, which programs read; here the lines of that text are written anew, operation by
-operation. Those that hold regions, and whatever has no row here, stay as they are.
+operation (`printed_regions` has those that hold regions, and the names of values). Whatever has no row stays.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+
+from .printed_regions import parts, printed
 
 _LINE = re.compile(r'^(?P<indent> *)(?P<results>%[^=]+ = )?"(?P<dialect>\w+)\.(?P<name>\w+)"\((?P<operands>[^)]*)\)'
                    r'(?: \{(?P<attributes>.*)\})? : \((?P<given>.*)\) -> (?P<made>.*?)(?P<place> loc\(.*)?$')
 _SIGNATURE = re.compile(r"^( *func\.func .*)\) -> \(([^,{}]*)\) \{$")
-
-_OPENING, _CLOSING = "<[{(", ">]})"
-
-
-def parts(text: str) -> Iterator[str]:
-    """The parts of a list between its own commas, those inside of brackets and quotes aside."""
-    depth, quoted, start = 0, False, 0
-    for i, c in enumerate(text):
-        if c == '"' and text[i - 1:i] != "\\":
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif c in _OPENING:
-            depth += 1
-        elif c in _CLOSING and text[i - 1:i + 1] != "->":
-            depth -= 1
-        elif c == "," and depth == 0:
-            yield text[start:i].strip()
-            start = i + 1
-    if text[start:].strip():
-        yield text[start:].strip()
 
 
 class _Operation:
@@ -182,4 +163,4 @@ def _line(line: str) -> str:
 
 def readable(text: str) -> str:
     """The text of a module in the generic form, written anew."""
-    return "\n".join(map(_line, text.split("\n")))
+    return "\n".join(printed(map(_line, text.split("\n"))))

@@ -9,7 +9,8 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import TextIO
 
-from .assembly import parts, readable
+from .assembly import readable
+from .printed_regions import parts
 
 _FUNCTION = re.compile(r"func\.func \w+ @([\w.]+)\(")
 _HEAD = re.compile(r"module @([\w.]+)[^\n]*\{\n")

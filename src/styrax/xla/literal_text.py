@@ -41,6 +41,10 @@ ELEMENT_TYPES = {
 }
 
 
+_LISTED = 100  # so many elements are listed; of larger arrays the bytes are
+_SIGNIFICANDS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}  # bits
+
+
 def element_type(dtype: Any) -> str:
     """MLIR's name of a dtype's elements, such as `f32` or `complex<f64>`."""
     name = "float0" if dtype == np.dtype([("float0", "V")]) else getattr(dtype, "name", str(dtype))
@@ -62,7 +66,7 @@ def dense_text(array: np.ndarray) -> str:
         raw = flat.view(np.uint8).reshape(flat.size, -1) if array.dtype.itemsize else None
         if raw is not None and (raw == raw[0]).all():
             array = flat[0]
-        elif array.dtype.kind in "biu" and array.size <= 64:
+        elif array.size <= _LISTED and array.dtype.itemsize:
             return f"dense<{_nested(array)}>"
         else:
             return f'dense<"0x{flat.tobytes().hex().upper()}">'
@@ -128,14 +132,41 @@ def _scalar_text(array: np.ndarray) -> str:
     if name == "bool":
         return "true" if array else "false"
     if array.dtype.kind == "c":
-        return f"({_scalar_text(array.real)}, {_scalar_text(array.imag)})"
+        return f"({_scalar_text(array.real)},{_scalar_text(array.imag)})"
     if "int" in name:
         return str(int(array))
     number = float(array)
     if np.isfinite(number):
-        short = f"{number:.6e}"  # as MLIR prints it, where that is exact
-        if float(short) == number:
+        digits, first = _digits(number, 6)
+        short = f"{'-' * (str(number)[0] == '-')}{digits[0]}.{digits[1:]:0<6}e{first:+03d}"
+        if array.dtype.type(float(short)) == array:
             return short
-        # The shortest decimal of a double that holds a narrower float exactly is itself exact.
-        return f"{number!r}" if "." in repr(number) or "e" not in repr(number) else f"{number:.17e}"
+        if name in _SIGNIFICANDS and (decimal := _decimal(number, 2 + _SIGNIFICANDS[name] * 59 // 196)):
+            return decimal
     return "0x" + array.tobytes()[::-1].hex().upper()
+
+
+def _digits(number: float, count: int) -> tuple[str, int]:
+    """At most so many digits of a number, and the power of ten of the first: rounded as LLVM does, which cuts most of
+    what is too much off before it rounds."""
+    numerator, denominator = abs(number).as_integer_ratio()
+    halves = denominator.bit_length() - 1
+    whole, last = numerator * 5**halves, -halves  # whole * 10**last is the number
+    if (more := whole.bit_length() - (count * 196 + 58) // 59) > 0:
+        whole, last = whole // 10**(more * 59 // 196), last + more * 59 // 196
+    text = str(whole)
+    if (more := len(text) - count) > 0:
+        text, last = str(int(text[:count]) + (text[count] >= "5")), last + more
+    return text.rstrip("0") or "0", last + len(text) - 1
+
+
+def _decimal(number: float, count: int) -> str | None:
+    """A number with so many digits that they tell it exactly, in the form that LLVM gives it; None for whole ones."""
+    sign, (digits, first) = "-" * (number < 0), _digits(number, count)
+    last = first - len(digits) + 1
+    if last > 3 or first < -3:
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{first:+d}"
+    if last >= 0:
+        return None
+    whole = digits[:first + 1] if first >= 0 else "0"
+    return f"{sign}{whole}.{'0' * (-first - 1)}{digits[max(first + 1, 0):]}"

@@ -306,6 +306,10 @@ class Mesh(_Grid):
         return "Mesh()" if self.empty else f"Mesh({self._text()})"
 
     def __enter__(self) -> Mesh:
+        from ..tracing.source import warn
+
+        warn("`with mesh:` context manager has been deprecated. Please use `with jax.set_mesh(mesh):` instead.",
+             DeprecationWarning)
         state.entered.append(self)
         return self
 
@@ -328,6 +332,39 @@ class _State(threading.local):
 
 
 state = _State()
+
+
+class ResourceEnv:
+    """The mesh in force by `with mesh:`; the empty one where there is none."""
+
+    @property
+    def physical_mesh(self) -> Mesh:
+        """The mesh."""
+        return state.entered[-1] if state.entered else empty_mesh
+
+    @property
+    def resource_axes(self) -> set[AxisName]:
+        """The names of its axes."""
+        return set(self.physical_mesh.axis_names)
+
+    @property
+    def shape(self) -> dict[AxisName, int]:
+        """The sizes of its axes."""
+        return dict(self.physical_mesh.shape)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
+        return f"ResourceEnv(mesh=Mesh({sizes}))"
+
+
+class ThreadResources:
+    """What is in force on a thread: `env`."""
+
+    def __init__(self) -> None:
+        self.env = ResourceEnv()
+
+
+thread_resources = ThreadResources()
 # What programs are kept under besides their arguments: the mesh in force where types depend on it.
 _in_force = State("mesh", None, traced=True)
 

@@ -82,7 +82,10 @@ class Primitive:
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
         """Sets what an eager call runs; without it the backend compiles the primitive."""
-        self.impl = impl
+        def given(*args: Any, **params: Any) -> Any:
+            return impl(*(args if self.skip_canonicalization else map(avals.as_bound, args)), **params)
+
+        self.impl = given
         return impl
 
     def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:

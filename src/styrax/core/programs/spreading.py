@@ -20,6 +20,10 @@ from .sums import NOTHING_KNOWN, Known, sums_of_results
 
 Entries = tuple[Any, ...]  # of a `PartitionSpec`, one for each dimension
 
+# How messages call what cuts dimensions, where it is not the primitive's name.
+_CUTS = {"slice": "dynamic_slice", "pad": "padding", "reduce_window_sum": "reduce_window",
+         "reduce_window_max": "reduce_window", "reduce_window_min": "reduce_window"}
+
 
 class Place:
     """What a rule is told besides operands and parameters: the mesh, the primitive's name, the results' types."""
@@ -33,7 +37,7 @@ class Place:
 
     def refuse(self, reason: str) -> ShardingTypeError:
         """The error of operands that are not spread as the operation needs them."""
-        return ShardingTypeError(f"{self.name}: {reason}")
+        return ShardingTypeError(reason)
 
     def parts(self, entry: Any) -> int:
         """How many parts a dimension is cut into."""
@@ -46,9 +50,10 @@ class Place:
         """The entries, where they divide the dimensions of the result. ShardingTypeError where they do not."""
         for entry, d in zip(entries, out.shape, strict=True):
             if entry is not None and d % self.parts(entry):
-                raise self.refuse(f"a sharded dimension of the result, of size {d}, is not divisible by mesh axes "
-                                  f"({self.parts(entry)}) with spec {entry}. Got input type={operand.str_short(True)} "
-                                  f"and output shape={out.shape}")
+                raise self.refuse(f"{_CUTS.get(self.name, self.name)} on sharded dims where out dim ({d}) is not "
+                                  f"divisible by mesh axes ({self.parts(entry)}) with spec ({entry}) is not "
+                                  f"implemented. Got input type={operand.str_short(True)} and output "
+                                  f"shape={out.shape}")
         return entries
 
 
@@ -69,7 +74,7 @@ def elementwise(at: Place, *operands: Any, **_: Any) -> Entries:
             if entry is None or entry == found[d]:
                 continue
             if found[d] is not None:
-                raise at.refuse("incompatible shardings for broadcasting: "
+                raise at.refuse(f"{at.name} got incompatible shardings for broadcasting: "
                                 f"{', '.join(str(entries(x)) for x in ranked)}.")
             found[d] = entry
     return tuple(found)
@@ -109,7 +114,8 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
     elif all(is_replicated(getattr(x, "given_sharding", None)) for x in operands):
         found = ()
     else:
-        raise at.refuse("it has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its operands")
+        raise at.refuse(f"{at.name} has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its "
+                        "operands")
     known = sums_of_results(primitive, operands, [_known(x) for x in operands])
     each = found if isinstance(found, list) else [found] * len(outs)
     told = [_told(at, operands, x, e, known) for x, e in zip(outs, each, strict=True)]
@@ -160,7 +166,9 @@ def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSh
     names = [n for e in found for n in axes_of(e)]
     if len(set(names)) != len(names):
         types = ", ".join(x.str_short(True) for x in operands)
-        raise ShardingTypeError(f"{at.name} operation with inputs: {types} produces an illegally sharded result, in "
-                                f"which a mesh axis stands twice: {tuple(found)}")
+        over = lambda e: e if isinstance(e, str) else f"({','.join(map(str, e))})"
+        sizes = ",".join(str(d) if e is None else f"{d}@{over(e)}" for d, e in zip(out.shape, found, strict=True))
+        raise ShardingTypeError(f"{at.name} operation with inputs: {types} produces an illegally sharded result: "
+                                f"{out.update(shape=()).str_short(True).removesuffix('[]')}[{sizes}]")
     return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=known.unreduced,
                                                                         reduced=known.reduced)))

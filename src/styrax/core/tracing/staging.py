@@ -53,14 +53,16 @@ class DynamicJaxprTracer(Tracer):
 
     def birth(self) -> str:
         info = self._trace.debug_info
-        traced = f"while {info.func_src_info} was traced for {info.traced_for}."
+        traced = ("\nThe function being traced when the value leaked was "
+                  f"{info.func_src_info} traced for {info.traced_for}.")
         if self.eqn is None:
             invars = self._trace.invars
             index = invars.index(self.atom) if self.atom in invars else len(info.arg_names)
-            name = f"is the argument {info.arg_names[index]}" if index < len(info.arg_names) else "was made"
-            return f"\nIt {name} {traced}"
-        return (f"\nIt was created on line {source.summarize(self.eqn.source_info)} by the operation "
-                f"{self.eqn.primitive.name} {traced}")
+            return traced + (f"\nThe leaked value is the argument {info.arg_names[index]}."
+                             if index < len(info.arg_names) else "")
+        return (f"{traced}\nThe leaked intermediate value was created on line "
+                f"{source.summarize(self.eqn.source_info)}.\n"
+                f"It is a result of the operation {self.eqn.primitive.name}.")
 
 
 def _repr_aval(aval: Any) -> str:

@@ -170,7 +170,7 @@ class Tracer:
 
     def item(self, *args: Any) -> Any:
         value = self._concrete(lambda: errors.ConcretizationTypeError(
-            self, "The item() method was called on the JAX Tracer object"))
+            self, "This occurred in the item() method of jax.Array"))
         return np.asarray(value).item(*args)
 
     def __len__(self) -> int:
@@ -237,7 +237,8 @@ def _of_memory(name: str) -> Callable[..., NoReturn]:
     """A method of arrays that a tracer, which has no memory, refuses."""
 
     def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
-        raise errors.ConcretizationTypeError(self, f"The {name}() method was called on a traced array.")
+        raise errors.ConcretizationTypeError(self, f"The {name}() method was called on traced array with shape "
+                                                   f"{self.aval.str_short(short_dtypes=False)}.")
 
     refuse.__name__ = name
     return refuse
@@ -394,12 +395,14 @@ def raise_leak(tracer: Tracer) -> None:
 
     line = source.current_line()
     raise errors.UnexpectedTracerError(
-        "Encountered an unexpected tracer. A function transformed by JAX had a side effect: it let the intermediate "
-        f"value {tracer!r} with type {tracer.aval.str_short(short_dtypes=False)} wrapped in a {type(tracer).__name__} "
-        f"escape the scope of the transformation.{tracer.birth()}"
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
+        f"to an intermediate value with type {tracer.aval.str_short(short_dtypes=False)} wrapped in a "
+        f"{type(tracer).__name__} to escape the scope of the transformation.\n"
+        "JAX transformations require that functions explicitly return their outputs, and disallow saving intermediate "
+        f"values to global state.{tracer.birth()}"
         + (f"\nIt was used at {line}" if line else "")
-        + "\nTransformed functions return what they compute; they save no intermediate values to global state, "
-        "attributes or lists.")
+        + "\nTo catch the leak earlier, try setting the environment variable JAX_CHECK_TRACER_LEAKS or using the "
+        "`jax.checking_leaks` context manager.")
 
 
 def get_aval(x: Object) -> Any:

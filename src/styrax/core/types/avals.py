@@ -502,6 +502,19 @@ def typed_scalar(value: Any, dtype: np.dtype) -> Any:
     return kind(value, dtype)
 
 
+def typed(x: Any) -> Any:
+    """A number as one that tells its dtype, for which functions of users may ask."""
+    if type(x) not in (int, float, complex):
+        return x
+    aval: Any = aval_rules[type(x)](x)
+    return typed_scalar(x, aval.dtype)
+
+
+def as_bound(x: Any) -> Any:
+    """A value as implementations of primitives get it: numbers and NumPy arrays have the dtypes that arrays have."""
+    return canonical_value(x) if isinstance(x, (np.ndarray, np.generic)) else typed(x)
+
+
 def _typed_repr(x: Any) -> str:
     return f"{type(x).__name__}({x}, dtype={x.dtype.name})"
 

@@ -318,15 +318,17 @@ def _wrapped(wrap: Callable[[Callable], Callable], fun: Callable) -> Callable:
     try:
         known = _wrappers.setdefault(fun, {})
     except TypeError:  # no weak reference to it, or no hash
-        return _of_module(fun, wrap(fun))
+        return _standing_for(lambda: fun, wrap, wrap(fun))
     if wrap not in known:
-        known[wrap] = _of_module(fun, wrap(_Weak(fun)))
+        called = _Weak(fun)
+        known[wrap] = _standing_for(called.reference, wrap, wrap(called))
     return known[wrap]
 
 
-def _of_module(fun: Callable, wrapped: Callable) -> Callable:
-    """A function that is told to stand where the one is that it wraps: it is the user's if that is."""
-    wrapped.__module__ = getattr(fun, "__module__", None) or ""
+def _standing_for(fun: Callable[[], Any], wrap: Callable, wrapped: Callable) -> Callable:
+    """A function that is told to stand where the one is that it wraps, which messages name."""
+    wrapped.__module__ = getattr(fun(), "__module__", None) or ""
+    wrapped.stands_for = ("fori_loop", fun, ("upper",) if wrap is _counting else ())  # type: ignore[attr-defined]
     return wrapped
 
 

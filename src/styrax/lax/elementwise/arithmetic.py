@@ -440,7 +440,8 @@ def _integer_pow_dtype(x: Any, *, y: int) -> Any:
     check_dtype("integer_pow", x, NUMERIC)
     if y < 0 and accepts_dtype(x.dtype, INTEGER):
         raise TypeError(
-            f"Integers cannot be raised to negative powers, got lax.integer_pow({x.str_short()}, {y})"
+            f"Integers cannot be raised to negative powers, got integer_pow({'~' * x.weak_type}"
+            f"{x.str_short()}, {y})"
         )
     return x.dtype
 

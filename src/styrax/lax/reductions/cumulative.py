@@ -221,7 +221,7 @@ def _cumulative(
         hlo=stablehlo,
     )
 
-    prim.declare(sharding=sharding_rules.along("axis", "being reduced"))
+    prim.declare(sharding=sharding_rules.along("axis", "Input", "being reduced"))
 
     def batch(args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
         (x,), (dim,) = args, dims

@@ -301,7 +301,7 @@ rules.stablehlos[sort_p] = _sort_stablehlo
 # --- the largest elements
 
 top_k_p = multiple_results("top_k")
-top_k_p.declare(sharding=sharding_rules.along("axis", "along which to compute the top_k values"))
+top_k_p.declare(sharding=sharding_rules.along("axis", "The input", "along which to compute the top_k values"))
 
 
 @top_k_p.def_abstract_eval
@@ -427,7 +427,8 @@ rules.stablehlos[top_k_p] = _top_k_stablehlo
 # --- approximately the largest elements
 
 approx_top_k_p = multiple_results("approx_top_k")
-approx_top_k_p.declare(sharding=sharding_rules.along("reduction_dimension", "along which to compute the top_k values"))
+approx_top_k_p.declare(sharding=sharding_rules.along(
+    "reduction_dimension", "The input", "along which to compute the top_k values"))
 
 
 def _approx_output_size(size: int, rank: int, k: int, recall_target: float, aggregate: bool, override: int) -> int:

@@ -194,7 +194,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *,
       ValueError: for numbers of rows that differ.
       TypeError: for other ranks.
     """
-    check_arraylike("linalg.lstsq", a, b)
+    check_arraylike("jnp.linalg.lstsq", a, b)
     x, residuals, rank, s = _lstsq(unwrap(a), unwrap(b), rcond, numpy_resid=False)
     if numpy_resid and (int(rank) < shape_of(a)[-1] or shape_of(a)[0] <= shape_of(a)[1]):
         residuals = lax.full((0,), 0, residuals.dtype)

@@ -34,7 +34,7 @@ def _matrix_power(a: ArrayLike, n: int) -> Array:
     Raises:
       TypeError: for other shapes and other n.
     """
-    (a,) = arrays("linalg.matrix_power", a)
+    (a,) = arrays("jnp.linalg.matrix_power", a)
     a = asarray(a)
     if a.ndim < 2:
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")

@@ -20,7 +20,7 @@ HIGHEST = lax.Precision.HIGHEST
 
 def matrices(name: str, *args: Any) -> list[Array]:
     """Arguments as floating point arrays."""
-    return [asarray(x) for x in promote_dtypes_inexact(*arrays(f"linalg.{name}", *args))]
+    return [asarray(x) for x in promote_dtypes_inexact(*arrays(f"jnp.linalg.{name}", *args))]
 
 
 def transposed(x: Array) -> Array:
