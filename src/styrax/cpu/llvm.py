@@ -16,7 +16,7 @@ from contextlib import suppress
 from ctypes import byref, c_void_p
 
 from ..core.settings import config
-from . import background, llvm_library, objects, store
+from . import background, instruction_sets, llvm_library, objects, store
 from .llvm_library import handle, string, take
 
 # Part of every key: raise it when the passes, the code generation options or the image format change.
@@ -291,18 +291,17 @@ _host: list[Host] = []
 
 
 def host() -> Host:
-    """The machine this runs on. LLVM is asked once per kind of machine; the answer is kept on disk."""
+    """The machine this runs on, or what of it code may use. LLVM is asked once per kind of machine; the answer is kept
+    on disk."""
     if not _host:
         disk, seen = _store(), _fingerprint()
         key = store.digest(b"host", seen, llvm_library.identity(), b"%d" % PIPELINE_VERSION) if seen else b""
         blob = disk.get(key) if disk is not None and seen else None
-        if blob is not None:
-            _host.append(Host(*blob.decode().split("\n")))
-        else:
-            found = _ask_host()
-            if disk is not None and seen:
-                disk.put(key, f"{found.triple}\n{found.cpu}\n{found.features}".encode())
-            _host.append(found)
+        found = _ask_host() if blob is None else Host(*blob.decode().split("\n"))
+        if blob is None and disk is not None and seen:
+            disk.put(key, f"{found.triple}\n{found.cpu}\n{found.features}".encode())
+        _host.append(Host(found.triple, found.cpu, instruction_sets.lowered(
+            found.features, instruction_sets.highest())))
     return _host[0]
 
 

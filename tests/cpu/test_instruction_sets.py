@@ -1,0 +1,67 @@
+"""`--xla_cpu_max_isa`: code for less than the host has, with the same results."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from styrax.cpu import instruction_sets
+from tests.compat.running import run
+
+PROGRAM = """
+import json, sys
+import numpy as np
+import jax, jax.numpy as jnp
+from styrax.cpu import llvm
+x = np.random.default_rng(0).normal(size=(300, 300)).astype("float32")
+half = lambda x: x.astype(jnp.bfloat16)
+found = {
+    "softmax": jax.nn.softmax(x[:, :10]), "product": jnp.tanh(x @ x / 20), "turned": x.T + x.sum(1),
+    "halves": (half(x) @ half(x)).astype("float32"), "sorted": jnp.sort(x, 1),
+    "bytes": (x * 10).astype("int8") @ x.astype("int8"),
+    "bits": jax.random.bits(jax.random.key(3), (50,)), "gathered": x[np.arange(300) * 7 % 300],
+    "loop": jax.lax.fori_loop(0, 5, lambda _, c: jnp.sin(c @ x[:9, :9]), x[:9, :9]),
+}
+found = {name: np.asarray(v, "float64").tolist() for name, v in found.items()}
+host = llvm.host()
+print(json.dumps([host.vector_bytes, sorted(host.available & {"avx", "avx2", "avx512f", "amx-tile"}), found]))
+"""
+
+
+def result(level):
+    done = run("-c", PROGRAM, **({"XLA_FLAGS": f"--xla_cpu_max_isa={level}"} if level else {}))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return result("")
+
+
+@pytest.mark.parametrize("level, most", [("SSE4_2", 16), ("AVX2", 32), ("avx512", 64)])
+def test_levels(level, most, usual):
+    bytes_, features, found = result(level)
+    assert bytes_ == min(most, usual[0])
+    above = {"SSE4_2": {"avx", "avx2", "avx512f", "amx-tile"}, "AVX2": {"avx512f", "amx-tile"}, "avx512": {"amx-tile"}}
+    assert set(features) == set(usual[1]) - above[level]
+    for name, value in found.items():
+        exactly = name in ("bits", "sorted", "gathered", "bytes")
+        np.testing.assert_allclose(value, usual[2][name], 0 if exactly else 1e-2 if name == "halves" else 1e-4,
+                                   0 if exactly else 0.5 if name == "halves" else 1e-4)
+
+
+def test_a_level_that_is_none():
+    done = run("-c", "import jax; jax.numpy.zeros(3)", XLA_FLAGS="--xla_cpu_max_isa=AVX9")
+    assert done.returncode and "--xla_cpu_max_isa=AVX9 is none of SSE4_2, AVX," in done.stderr
+
+
+def test_features_of_levels():
+    given = "+sse4.2,+avx,+avx2,+fma,-xop,+avx512f,+avx512vl,+avx512bf16,+amx-tile"
+    assert instruction_sets.lowered(given, "") == given
+    assert instruction_sets.lowered(given, "AMX_FP16") == given
+    assert instruction_sets.lowered(given, "AVX2") == (
+        "+sse4.2,+avx,+avx2,+fma,-xop,-avx512f,-avx512vl,-avx512bf16,-amx-tile")
+    assert instruction_sets.lowered(given, "SSE4_2").count("+") == 1
