@@ -76,6 +76,11 @@ CELLS = {
         "from jax.extend.core import Primitive\nfrom jax.interpreters import batching\np = Primitive('p')\n"
         "p.def_impl(lambda *xs: [getattr(x, 'dtype', type(x)) for x in xs])\n"
         "p.bind(1., 2, 1j, True, np.ones(2), np.arange(3), jnp.ones(2, 'bfloat16'), np.float64(3), np.int8(1))",
+        "from jax.extend.core import Primitive\nfrom jax.interpreters import mlir\n"
+        "from jax._src.lib.mlir.dialects import hlo\nr = Primitive('r')\n"
+        "r.def_abstract_eval(lambda x, y: jax.core.ShapedArray(x.shape, x.dtype))\n"
+        "mlir.register_lowering(r, lambda ctx, x, y: [hlo.AddOp(hlo.MulOp(x, y), x).result], platform='cpu')\n"
+        "(jax.jit(r.bind)(2.0, 3.0), jax.jit(r.bind).lower(2.0, 3.0).as_text())",
         "q = Primitive('q')\nq.def_impl(lambda x, y: np.add(np.multiply(x, y), x))\n"
         "batching.primitive_batchers[q] = lambda xs, dims: (q.bind(*xs), dims[0])\n"
         "jax.vmap(lambda x: q.bind(x, x))(np.array([2., 3.])), q.bind(2., 3)",

@@ -212,6 +212,8 @@ def register_lowering(prim: Primitive, rule: Function, platform: str | None = No
         rules.loops[prim] = lower
     if platform != "cpu":
         rules.stablehlos[prim] = lower
+    else:  # what the text of a lowered program shows, where there is no other
+        rules.stablehlos.setdefault(prim, lower)
 
 
 # -- values and programs inside rules ----------------------------------------------------------------------------
