@@ -24,6 +24,25 @@ def cumsum(x):
     return jnp.cumsum(x)
 
 
+@jax.jit
+def log_softmax_of_classes(x):
+    return jax.nn.log_softmax(x)
+
+
+@jax.jit
+def classes(x):
+    return jnp.argmax(x, axis=1), jnp.max(x, axis=1)
+
+
+def numpy_log_softmax(x):
+    shifted = x - x.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def few_columns(rng):
+    return rng.integers(1000, 50_000), rng.integers(9, 33)
+
+
 SUMS_OF_AXES = Workload(
     "sums over each axis", sums_of_axes, one_array, [(128, 256, 128), (8, 16, 32)], between(20, 200, 3),
     numpy=lambda x: (x.sum(axis=0), x.sum(axis=1), x.sum(axis=2)),
@@ -35,4 +54,12 @@ ARGSORT = Workload(
 CUMSUM = Workload(
     "cumsum", cumsum, one_array, [(1_000_000,), (1000,)], between(10_000, 500_000), numpy=np.cumsum,
     tolerance=1e-3,
+)  # fmt: skip
+LOG_SOFTMAX_OF_CLASSES = Workload(
+    "log softmax of ten classes", log_softmax_of_classes, one_array, [(10_000, 10), (5000, 26)], few_columns,
+    numpy=numpy_log_softmax,
+)  # fmt: skip
+CLASSES = Workload(
+    "likeliest of some classes", classes, one_array, [(10_000, 10), (5000, 24)], few_columns,
+    numpy=lambda x: (np.argmax(x, axis=1), np.max(x, axis=1)),
 )  # fmt: skip
