@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
-from ..compile.ir.loopir import Buffer, Store, Transpose
+from ..compile.ir.loopir import Buffer, BufferKind, Store, Transpose
 from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
+from .turning import called, turned
 from .writer import Lanes, Writer
 
 AHEAD = 16  # turns of a loop that prefetching looks ahead
@@ -188,7 +189,7 @@ class Accesses:
             step = self.arena.substitute(place, {lane: self.arena.iadd(lane, column)}, {})
             columns.append(self._load_lanes(self._address(buffer, self.values.first(step), part and 0), t, count,
                                             None))
-        names = [self._to_register(name, buffer, part, lanes) for name in self._transpose(columns, t, count)]
+        names = [self._to_register(name, buffer, part, lanes) for name in turned(columns, f"<{count} x {t}>", self.op)]
         scope = self.writer.scopes[self.writer.at]
         parts = (None,) if part is None else (0, 1)
         for k, name in enumerate(names):
@@ -197,43 +198,19 @@ class Accesses:
             scope.keep(each, name, self.values.buffers(each))
         return names[row * len(parts) + (part or 0)]
 
-    def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:
-        """n vectors of n lanes as the columns of what they were the rows of: log2(n) rounds of exchanges."""
-        distance = 1
-        v = f"<{n} x {t}>"
-        while distance < n:
-            out = list(parts)
-            for i in range(n):
-                if i & distance:
-                    continue
-                a, b = parts[i], parts[i + distance]
-                low = ", ".join(f"i32 {p if not p & distance else n + p - distance}" for p in range(n))
-                high = ", ".join(f"i32 {p + distance if not p & distance else n + p}" for p in range(n))
-                out[i] = self.op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{low}>")
-                out[i + distance] = self.op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{high}>")
-            parts = out
-            distance *= 2
-        return parts
-
     def turn(self, s: Transpose) -> None:
-        """A matrix turned in registers, in square tiles; of those at its edges, with what is not there masked."""
-        t = memory_type(s.source.dtype)
-        widest = min(self.module.vector_bytes // s.source.dtype.itemsize, min(s.rows, s.columns))
-        n = 1 << (widest - 1).bit_length()
-        source, target = self.value(s.source_offset), self.value(s.target_offset)
-        for row in range(0, s.rows, n):
-            for column in range(0, s.columns, n):
-                height, width = min(n, s.rows - row), min(n, s.columns - column)
-                parts = [self._load_lanes(self._element(s.source, source, s.source_stride * (row + k) + column, width),
-                                          t, n, _first_lanes(width, n)) for k in range(height)]
-                parts += ["poison"] * (n - height)
-                for k, name in enumerate(self._transpose(parts, t, n)[:width]):
-                    address = self._element(s.target, target, s.target_stride * (column + k) + row, height)
-                    self._store_lanes(name, address, t, n, _first_lanes(height, n))
+        """A tile of scratch memory from rows, or rows from one, by a function of its own."""
+        symbol, into = called(s), s.target.kind is BufferKind.SCRATCH
+        target = self._block(s.target, s.target_offset, s.target_stride * (s.columns - 1) + s.rows)
+        source = self._block(s.source, s.source_offset, s.source_stride * (s.rows - 1) + s.columns)
+        given = (f"ptr {target}, ptr {source}, i64 {s.source_stride}" if into else
+                 f"ptr {target}, i64 {s.target_stride}, ptr {source}")
+        self.writer.declare(f"declare void @{symbol}({'ptr, ptr, i64' if into else 'ptr, i64, ptr'}, i64)")
+        self.line(f"call void @{symbol}({given}, i64 {s.columns if into else s.rows})")
 
-    def _element(self, buffer: Buffer, start: str, offset: int, count: int) -> str:
+    def _block(self, buffer: Buffer, start: Expr, count: int) -> str:
         """The address of the first of `count` elements."""
-        index = self.op(f"add i64 {start}, {offset}")
+        index = self.value(start)
         if self.module.bounds:
             self._checked(buffer, self.op(f"add i64 {index}, {count - 1}"))
         return self._address(buffer, self._checked(buffer, index), None)
@@ -413,13 +390,6 @@ class Accesses:
         root = self.root(buffer)
         for scope in self.writer.scopes:
             scope.forget(root)
-
-
-def _first_lanes(count: int, lanes: int) -> str | None:
-    """A mask of the first lanes; None for all."""
-    if count == lanes:
-        return None
-    return "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(lanes)) + ">"
 
 
 def align_of(t: str) -> int:

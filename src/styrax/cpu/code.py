@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..compile.pipeline import debugging
 from ..compile.program import Program
 from ..core.settings import progress
-from . import libraries, llvm, microkernels, runtime
+from . import libraries, llvm, on_demand, runtime, turning
 from .frames import LONG
 from .outlining import outlined
 from .segments import Main
@@ -48,6 +48,7 @@ def generate(program: Program, sizes: int = 0) -> Module:
 def text(program: Program, sizes: int = 0) -> tuple[str, list[str]]:
     """A program as LLVM IR, and the units of it that are compiled apart."""
     progress.stage = "LLVM IR"
+    turning.compile_ahead(program.statements)
     module = generate(program, sizes)
     return module.text(), module.units(runtime.num_threads())
 
@@ -58,7 +59,7 @@ def loaded(program: Program, ir: str, units: list[str]) -> llvm.Library:
         print(f"-- llvm {program.name}\n{ir}")
     if "@blas_" in ir or "@lapack_" in ir:
         libraries.open_ahead()
-    microkernels.compile_ahead(ir)
+    on_demand.compile_ahead(ir)
     level = llvm.BRIEF if program.work < INSTANT else 1
     if debugging("asm"):
         print(f"-- asm {program.name}\n{llvm.asm(ir)}")

@@ -16,18 +16,13 @@ Functionality, ACM TOMS 41 (2015).
 from __future__ import annotations
 
 import platform
-import re
-import threading
 
 from ..compile.program import Panels
-from . import background, llvm
+from . import llvm
+from .on_demand import Family
 
 STEPS = 16  # of b: 32 KB of 32 columns, which stay in the second cache with the blocks of a
 UNROLL = 4  # words of a step in the loop's body
-
-_CALLED = re.compile(r"@(panels_\w+)\(")
-_libraries: dict[str, llvm.Library] = {}
-_lock = threading.RLock()
 
 
 def kernels() -> dict[str, Panels]:
@@ -233,23 +228,11 @@ _BF16 = "@llvm.x86.avx512bf16.dpbf16ps.512"
 _I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
 
 
-def compile_ahead(ir: str) -> None:
-    """Compiles the kernels that a program calls in a thread, while the program itself is compiled."""
-    wanted = {m.group(1) for m in _CALLED.finditer(ir)} - _libraries.keys()
-    if wanted:
-        background.start(lambda: [_resolve(symbol) for symbol in sorted(wanted)], "styrax-kernels")
-
-
-def _resolve(symbol: str) -> int | None:
-    module, _, rest = symbol.partition("_")
-    kind, _, rows = rest.partition("_")
-    if module != "panels" or kind not in kernels():
+def _source_of(symbol: str) -> str | None:
+    kind, _, rows = symbol.removeprefix("panels_").partition("_")
+    if kind not in kernels():
         return None
-    with background.Work(), _lock:
-        if symbol not in _libraries:
-            text = source(kind, int(rows), kernels()[kind].columns, llvm.host().vector_bytes)
-            _libraries[symbol] = llvm.load(text, symbol)
-        return _libraries[symbol].address(symbol)
+    return source(kind, int(rows), kernels()[kind].columns, llvm.host().vector_bytes)
 
 
-llvm.add_resolver(_resolve)
+family = Family("panels", _source_of)

@@ -1,0 +1,48 @@
+"""Functions that generated code calls, each compiled when a program first asks for it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+
+from . import background, llvm
+
+_families: list[Family] = []
+
+
+class Family:
+    """Functions whose names begin with a prefix. `source` gives the text of one by its whole name, None for no name of
+    the family or nothing that this host has."""
+
+    def __init__(self, prefix: str, source: Callable[[str], str | None]):
+        self.called = re.compile(rf"@({prefix}_\w+)\(")
+        self._prefix, self._source = f"{prefix}_", source
+        self._libraries: dict[str, llvm.Library] = {}
+        self._lock = threading.RLock()
+        _families.append(self)
+        llvm.add_resolver(self.address)
+
+    def compile_ahead(self, symbols: set[str]) -> None:
+        """Compiles those of these functions that are not compiled yet in a thread."""
+        wanted = sorted(symbols - self._libraries.keys())
+        if wanted:
+            background.start(lambda: [self.address(symbol) for symbol in wanted], "styrax-kernels")
+
+    def address(self, symbol: str) -> int | None:
+        """Where a function is; None where there is none of this name."""
+        if not symbol.startswith(self._prefix):
+            return None
+        with background.Work(), self._lock:
+            if symbol not in self._libraries:
+                text = self._source(symbol)
+                if text is None:
+                    return None
+                self._libraries[symbol] = llvm.load(text, symbol)
+            return self._libraries[symbol].address(symbol)
+
+
+def compile_ahead(ir: str) -> None:
+    """Compiles the functions that a program calls in threads, while the program itself is compiled."""
+    for family in _families:
+        family.compile_ahead({m.group(1) for m in family.called.finditer(ir)})
