@@ -160,8 +160,10 @@ SERIES = ("igamma", "igammac", "igamma_grad_a")
 
 
 SUBNORMAL = "JAX takes subnormal divisors for zeros"
+CANCELLED = "the upper incomplete gamma function of orders near zero is what cancels of one"
 SUBNORMAL_ORDER = "JAX takes slopes of the incomplete gamma function by orders near zero for zero"
 LIMITS = {**dict.fromkeys(SERIES, ("moderate", ENDLESS)), "igamma_grad_a": ("mild", SUBNORMAL_ORDER),
+          "igammac": ("mild", CANCELLED),
           "random_gamma_grad": ("mild", VANISHING), "rem": ("normal", SUBNORMAL)}
 
 
