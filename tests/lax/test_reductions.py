@@ -270,7 +270,19 @@ def test_reduce_finds_named_reductions():
 def test_cumulative_logsumexp_shares_derivatives_of_equal_elements():
     for x in ([1, 1, 1], [2, 2, 0, 3, 3], [1, -np.inf, 2]):
         x = np.array(x, np.float32)
-        ours, theirs = (m.jacrev(m.lax.cumlogsumexp)(x) for m in (styrax, jax))
+        for derivative in (lambda m: m.jacrev, lambda m: m.jacfwd, lambda m: m.hessian):
+            ours, theirs = (derivative(m)(m.lax.cumlogsumexp)(x) for m in (styrax, jax))
+            np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("x", [[-np.inf, -np.inf, 1], [np.inf, 1, 2], [1, np.inf, np.inf], [np.nan, 1, 2], [1e30, 1e30],
+                               [2, 2, 2, 2]], ids=str)
+def test_slopes_of_cumulative_logsumexp_at_the_edges(x, reverse):
+    x = np.array(x, np.float32)
+    for derivative in ("jacrev", "jacfwd", "hessian"):
+        ours, theirs = (getattr(m, derivative)(lambda x, m=m: m.lax.cumlogsumexp(x, reverse=reverse))(x)
+                        for m in (styrax, jax))
         np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-6)
 
 

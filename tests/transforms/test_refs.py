@@ -412,3 +412,24 @@ def test_a_rule_of_ones_own_reads_what_is_not_differentiated(nest):
 
     # JAX refuses most of these; without reference and rule, which no cotangent passes, it differentiates them.
     assert_same(lambda package: program(package, own=package is styrax))
+
+
+@pytest.mark.parametrize("unroll", [1, 2, True])
+def test_a_reference_that_is_written_after_it_was_read_in_a_loop(unroll):
+    """What is read of it does not depend on what is differentiated, what it holds later does."""
+    def program(package):
+        def body(i, state):
+            p, q, r = state
+            ref = package.new_ref(q)
+            read = ref[...]
+            ref[...] = r
+            return read * 1.5, q + 0 * ref[...], ref[...] * 2 + read
+
+        def f(a, b, c):
+            return sum(package.lax.fori_loop(0, 3, body, (a, b, c), unroll=unroll))
+
+        at = np.float32(2), np.float32(3), np.float32(5)
+        slopes = [package.grad(f, k) for k in range(3)]
+        return [(g(*at), package.jit(g)(*at)) for g in slopes], package.grad(f, (0, 1, 2))(*at)
+
+    assert_same(program)

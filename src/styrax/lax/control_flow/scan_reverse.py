@@ -337,9 +337,13 @@ def _linear_carries(jaxpr: ClosedJaxpr, linear: list[bool], num_consts: int, num
     while True:
         flags = linear[:num_consts] + carry + linear[num_consts + num_carry :]
         reached = set(select_where(body.invars, flags))
-        for eqn in body.eqns:
-            if any(type(v) is not Literal and v in reached for v in eqn.invars):
-                reached.update(eqn.outvars)
+        before = -1
+        while len(reached) > before:  # a reference that is reached late was so when it was read
+            before = len(reached)
+            for eqn in body.eqns:
+                if any(type(v) is not Literal and v in reached for v in eqn.invars):
+                    reached.update(eqn.outvars)
+                    reached.update(v for v in eqn.invars if isinstance(v.aval, AbstractRef))
         joined = either(carry, [type(v) is not Literal and v in reached for v in body.outvars[:num_carry]])
         if joined == carry:
             return carry

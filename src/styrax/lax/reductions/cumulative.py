@@ -18,6 +18,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
+from styrax.transforms.custom import custom_jvp
 
 from .. import sharding_rules
 from ..elementwise import arithmetic
@@ -41,6 +42,7 @@ def _refuse_integers(dtype: Any) -> None:
         raise OverflowError(f"sums of exponentials are not computed for {dtype}: it has no infinity")
 
 
+@custom_jvp
 def logaddexp(x: Any, y: Any) -> Any:
     """`log(exp(x) + exp(y))`, elementwise, without overflow."""
     _refuse_integers(get_aval(x).dtype)
@@ -50,11 +52,21 @@ def logaddexp(x: Any, y: Any) -> Any:
         # Equal operands, infinite ones too, differ by nothing.
         difference = select(eq(smaller, larger), full_like(x, 0), sub(smaller, larger))
         return add(larger, log1p(exp(difference)))
-    # By the extrema, which share their derivatives out between equal operands.
     larger = arithmetic.max(x, y)
     difference = sub(arithmetic.min(x, y), larger)
     undefined = ne(difference, difference)
     return select(undefined, add(x, y), add(larger, log1p(exp(difference))))
+
+
+@logaddexp.defjvp
+def _logaddexp_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Each operand has its share of the sum, also of derivatives of this, and where both are equal."""
+    out = logaddexp(*primals)
+
+    def share(x: Any) -> Any:
+        return exp(sub(*(select(eq(v, full_like(v, np.inf)), full_like(v, 0), v) for v in (x, out))))
+
+    return out, add(*(arithmetic.mul(t, share(x)) for x, t in zip(primals, tangents, strict=True)))
 
 
 def _logaddexp_scalar(b: Builder, x: Any, y: Any) -> Any:
