@@ -151,9 +151,10 @@ CUTS = (
 
 
 ON_CUTS = "on the cuts of asin, acos, their hyperbolic kin and sqrt JAX takes no notice of a zero's sign"
-HALF_NAN = "JAX's atanh has an angle where an operand is infinite and NaN"
+HALF_NAN = "JAX's atan and atanh have an angle where an operand is NaN, or infinite and NaN"
 BLIND = ("asin", "acos", "asinh", "acosh", "sqrt", "rsqrt")
-CUT_LIMITS = {**dict.fromkeys(BLIND, ("unsigned", ON_CUTS)), "atanh": ("limited", HALF_NAN)}
+CUT_LIMITS = {**dict.fromkeys(BLIND, ("unsigned", ON_CUTS)),
+              **dict.fromkeys(("atan", "atanh"), ("limited", HALF_NAN))}
 ENDLESS = "of huge numbers XLA's series of the incomplete gamma functions do not end"
 VANISHING = "JAX's slopes of gamma samples are off, by a fifth in places, where the density underflows"
 SERIES = ("igamma", "igammac", "igamma_grad_a")
