@@ -296,33 +296,40 @@ class Accesses:
         return name
 
     def store(self, buffer: Buffer, place: Expr, value: Expr) -> None:
-        if is_complex(value.dtype):
-            self._store_pair(buffer, place, value)
-        else:
-            self._store_part(buffer, place, value, None)
-        self.forget(buffer)
+        self.store_all([Store(buffer, place, value)])
 
-    def _store_pair(self, buffer: Buffer, place: Expr, value: Expr) -> None:
+    def store_all(self, stores: Sequence[Store]) -> None:
+        """Stores of which none sees what another has written: all values are there before the first is stored."""
+        lanes = self.values.lanes.width if self.values.lanes is not None else 1
+        names = [[self.value(part, lanes) for part in (s.value.args if is_complex(s.value.dtype) else (s.value,))]
+                 for s in stores]
+        for s, parts in zip(stores, names, strict=True):
+            if len(parts) == 2:
+                self._store_pair(s.buffer, s.offset, s.value, *parts)
+            else:
+                self._store_part(s.buffer, s.offset, s.value, None, parts[0])
+        for s in stores:
+            self.forget(s.buffer)
+
+    def _store_pair(self, buffer: Buffer, place: Expr, value: Expr, re_name: str, im_name: str) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
         re, im = value.args
         if lanes > 1 and self._step(place) == 1 and self.values.lanes is not None:
             t = element_type(re.dtype)
             v = vector(t, lanes)
             order = ", ".join(f"i32 {i // 2 + lanes * (i % 2)}" for i in range(2 * lanes))
-            both = self.op(f"shufflevector {v} {self.value(re, lanes)}, {v} {self.value(im, lanes)}, "
-                           f"<{2 * lanes} x i32> <{order}>")
+            both = self.op(f"shufflevector {v} {re_name}, {v} {im_name}, <{2 * lanes} x i32> <{order}>")
             index = self.values.first(place)
             mask = self.values.lanes.mask and self._double(self.values.lanes.mask, lanes)
             self._store_lanes(both, self._address(buffer, index, 0), t, 2 * lanes, mask)
             return
-        re_name, im_name = self.value(re, lanes), self.value(im, lanes)
         self._store_part(buffer, place, re, 0, re_name)
         self._store_part(buffer, place, im, 1, im_name)
 
-    def _store_part(self, buffer: Buffer, place: Expr, value: Expr, part: int | None, name: str | None = None) -> None:
+    def _store_part(self, buffer: Buffer, place: Expr, value: Expr, part: int | None, name: str) -> None:
         t = element_type(value.dtype) if part is not None else memory_type(buffer.dtype)
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
-        name = self._to_memory(name or self.value(value, lanes), buffer, lanes)
+        name = self._to_memory(name, buffer, lanes)
         if lanes == 1:
             address = self._address(buffer, self._checked(buffer, self.value(place)), part)
             self.line(f"store {t} {name}, ptr {address}")

@@ -85,7 +85,9 @@ class Function:
     def _together(self, s: loopir.Together) -> None:
         with self.writer.scope():
             stores = [x for x in s.body if isinstance(x, loopir.Store)]
-            if len(stores) == len(s.body) and self.accesses.store_records(stores):
+            if len(stores) == len(s.body):
+                if not self.accesses.store_records(stores):
+                    self.accesses.store_all(stores)
                 return
             for x in s.body:
                 if isinstance(x, loopir.Fold):
