@@ -17,11 +17,18 @@ import jax, jax.numpy as jnp
 from styrax.cpu import llvm
 x = np.random.default_rng(0).normal(size=(300, 300)).astype("float32")
 half = lambda x: x.astype(jnp.bfloat16)
+
+def mixed(x, y):
+    # short rows of elements of 2 and of 8 bytes, whose lanes are few
+    with jax.enable_x64(True):
+        return jax.jit(lambda x, y: jax.nn.softmax(x.astype("float64") + y))(x, y.astype("float64"))
+
 found = {
     "softmax": jax.nn.softmax(x[:, :10]), "product": jnp.tanh(x @ x / 20), "turned": x.T + x.sum(1),
     "halves": (half(x) @ half(x)).astype("float32"), "sorted": jnp.sort(x, 1),
     "bytes": (x * 10).astype("int8") @ x.astype("int8"),
     "bits": jax.random.bits(jax.random.key(3), (50,)), "gathered": x[np.arange(300) * 7 % 300],
+    "sizes": mixed(x[:, :10].astype("float16"), x[:, 10:20]),
     "loop": jax.lax.fori_loop(0, 5, lambda _, c: jnp.sin(c @ x[:9, :9]), x[:9, :9]),
 }
 found = {name: np.asarray(v, "float64").tolist() for name, v in found.items()}

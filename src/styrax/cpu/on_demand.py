@@ -19,14 +19,16 @@ class Family:
         self.called = re.compile(rf"@({prefix}_\w+)\(")
         self._prefix, self._source = f"{prefix}_", source
         self._libraries: dict[str, llvm.Library] = {}
+        self._begun: set[str] = set()  # by threads
         self._lock = threading.RLock()
         _families.append(self)
         llvm.add_resolver(self.address)
 
     def compile_ahead(self, symbols: set[str]) -> None:
         """Compiles those of these functions that are not compiled yet in a thread."""
-        wanted = sorted(symbols - self._libraries.keys())
+        wanted = sorted(symbols - self._libraries.keys() - self._begun)
         if wanted:
+            self._begun.update(wanted)
             background.start(lambda: [self.address(symbol) for symbol in wanted], "styrax-kernels")
 
     def address(self, symbol: str) -> int | None:

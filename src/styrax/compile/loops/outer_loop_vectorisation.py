@@ -65,6 +65,7 @@ from ..program import Program
 
 VECTORS = 2  # up to how many of them a row is short
 TILES = 4  # fewer are not worth the code
+PIECE = 16  # bytes by which tiles are turned: of a column at least (`cpu.turning`)
 # estimated instructions of a step that folds lanes, for each accumulated scalar: of sums and products, of others
 PLAIN, COMPARING = 2, 5
 
@@ -244,6 +245,8 @@ class Turned:
             return None
         across, down = (coefficient(self.arena, place, v) for v in (along.var, self.loop.var))
         if across is None or down is None or across.op != "const" or across.attr != 1 or down.op != "const":
+            raise _Unfit
+        if buffer.dtype.itemsize * self.lanes < PIECE:
             raise _Unfit
         if down.attr < along.extent or buffer.dtype.itemsize not in (2, 4, 8) or buffer.dtype.kind == "c":
             raise _Unfit  # (rows that overlap are read once where they are)
