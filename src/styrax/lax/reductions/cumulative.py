@@ -42,8 +42,7 @@ def _refuse_integers(dtype: Any) -> None:
         raise OverflowError(f"sums of exponentials are not computed for {dtype}: it has no infinity")
 
 
-@custom_jvp
-def logaddexp(x: Any, y: Any) -> Any:
+def _logaddexp(x: Any, y: Any) -> Any:
     """`log(exp(x) + exp(y))`, elementwise, without overflow."""
     _refuse_integers(get_aval(x).dtype)
     if get_aval(x).dtype.kind == "c":
@@ -56,6 +55,9 @@ def logaddexp(x: Any, y: Any) -> Any:
     difference = sub(arithmetic.min(x, y), larger)
     undefined = ne(difference, difference)
     return select(undefined, add(x, y), add(larger, log1p(exp(difference))))
+
+
+logaddexp = custom_jvp(_logaddexp)
 
 
 @logaddexp.defjvp
@@ -198,6 +200,7 @@ def _cumulative(
     identity: Callable[[Any], Any],
     described: Sequence[Any] = (),
     costly: bool = False,
+    smooth: Callable[[Any, Any], Any] | None = None,
 ) -> tuple[Callable[..., Any], Primitive]:
     """A row: `combine` joins arrays, `step(b, x, y)` scalars. It can be computed for dtypes that it `accepts`, and
     be traced for those that are `described`, too. `identity` is that of `combine` in a dtype, `costly`: whether this
@@ -223,7 +226,7 @@ def _cumulative(
         return _windows(m, x, axis, reverse, combine, identity(x.dtype))
 
     def by_scan(x: Any, axis: int, reverse: bool) -> Any:
-        return associative_scan(combine, x, reverse=reverse, axis=axis)
+        return associative_scan(smooth or combine, x, reverse=reverse, axis=axis)
 
     prim = standard_primitive(
         name,
@@ -280,10 +283,10 @@ cummin, cummin_p = _cumulative(
     np.minimum.accumulate, greatest,
 )  # fmt: skip
 cumlogsumexp, cumlogsumexp_p = _cumulative(
-    "cumlogsumexp", logaddexp, _logaddexp_scalar, (np.floating, np.complexfloating),
+    "cumlogsumexp", _logaddexp, _logaddexp_scalar, (np.floating, np.complexfloating),
     "Logarithms of the cumulative sums of exponentials along a dimension.", np.logaddexp.accumulate,
     lambda dtype: np.array(least(dtype).real, dtype),
-    described=(np.integer,), costly=True,
+    described=(np.integer,), costly=True, smooth=logaddexp,
 )  # fmt: skip
 ad.deflinear2(
     cumsum_p,
