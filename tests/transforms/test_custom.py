@@ -443,3 +443,48 @@ def test_what_has_no_derivative_may_follow_on_constants_of_custom_rules():
         return package.grad(loss)(a)
 
     np.testing.assert_array_equal(gradient(styrax), gradient(jax))
+
+
+def _ruled(j, kind, fun):
+    if kind == "custom_jvp":
+        f = j.custom_jvp(fun)
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    else:
+        f = j.custom_vjp(fun)
+        f.defvjp(lambda *args: (f(*args), None), lambda _, ct: (ct, ct))
+    return f
+
+
+VALUES = [0.5, 3, 2j, True, np.float64(2), np.int64(3), np.ones(2), [0.5, np.ones(2)]]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__} {value}")
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("x64", [False, True])
+def test_numbers_come_with_the_dtypes_of_arrays(kind, value, x64):
+    """Eagerly, too, and beside what is differentiated: `fun` may ask for them."""
+    def seen(j):
+        found = []
+
+        def fun(x, y):
+            leaves = j.tree.leaves((x, y))
+            found.append([str(getattr(v, "dtype", type(v))) for v in leaves])
+            return leaves[0]
+
+        f = _ruled(j, kind, fun)
+        with j.enable_x64(x64):
+            f(value, 1.5)
+            f(1.5, value)
+            j.jvp(lambda y: f(y, value) if kind == "custom_jvp" else y, (1.0,), (1.0,))
+            if kind == "custom_jvp" or not isinstance(value, (list, np.ndarray)):
+                j.grad(lambda y: f(y, value))(1.0)
+        return found
+
+    assert seen(styrax) == seen(jax)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_what_is_no_array_is_refused_eagerly(kind):
+    for j in (styrax, jax):
+        with pytest.raises(TypeError, match="JAX (value|type)"):
+            _ruled(j, kind, lambda x, y: x)("text", 1.0)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core import hooks
 from ..core.arrays.array import Array
 from ..core.arrays.constants import constant
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
@@ -23,6 +21,7 @@ from ..core.types.avals import typed
 from ..core.types.typing import Function, PyTree
 from .aliasing import check_arguments, check_rule_results
 from .calls import tangent_dtype
+from .custom_arguments import bound_leaves, call_eagerly, positions, resolve_kwargs, split, without_tangents
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, leaf_path, wraps
@@ -34,92 +33,6 @@ _NOTHING = object()
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Function)
-
-
-def _unresolved(fun: Callable, what: str, reason: str) -> TypeError:
-    return TypeError(f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved "
-                     f"to positional-only arguments. Binding failed with the error:\n{reason}")
-
-
-def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> tuple[Any, ...]:
-    """All arguments as positional ones, defaults included.
-
-    Raises TypeError where they do not fit the function.
-    """
-    if not kwargs and len(args) == _arity(fun):
-        return tuple(args)
-    import inspect
-
-    try:
-        signature = inspect.signature(fun)
-    except (TypeError, ValueError):
-        if kwargs:
-            raise
-        return tuple(args)
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise _unresolved(fun, what, str(error)) from error
-    bound.apply_defaults()  # before, what follows a gap counts as given by name
-    if passed := [name for name in bound.kwargs if name in kwargs]:
-        names = ", ".join(passed)
-        raise _unresolved(fun, what, f"The following keyword arguments could not be resolved to positions: {names}")
-    return bound.args  # without keyword-only parameters, which keep their defaults
-
-
-_arities: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-
-
-def _arity(fun: Callable) -> int:
-    """How many positional arguments a function takes at most; -1 where it takes any number or keywords alone."""
-    try:
-        return _arities[fun]
-    except (KeyError, TypeError):
-        pass
-    import inspect
-
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
-        return -1
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    found = len(parameters) if all(p.kind in positional for p in parameters) else -1
-    try:
-        _arities[fun] = found
-    except TypeError:  # a callable that cannot be referenced weakly
-        pass
-    return found
-
-
-def _positions(fun: Callable, nondiff_argnums: Any, nondiff_argnames: Any) -> tuple[int, ...]:
-    nums = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
-    names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
-    if names:
-        import inspect
-
-        parameters = list(inspect.signature(fun).parameters)
-        for name in names:
-            if name not in parameters:
-                raise ValueError(f"Invalid nondiff_argnames: {name} is no parameter of {function_name(fun)}")
-            nums.append(parameters.index(name))
-    return tuple(dict.fromkeys(nums))
-
-
-def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], tuple[Any, ...], list[tuple[int, Any]]]:
-    """The non-differentiable arguments, the others, and the former with their positions, in order.
-
-    Raises IndexError for positions that the call does not have.
-    """
-    at = [range(len(args))[i] for i in nondiff]
-    dynamic = tuple(a for i, a in enumerate(args) if i not in at)
-    return [args[i] for i in at], dynamic, [(i, a) for i, a in enumerate(args) if i in at]
-
-
-def _without_tangents(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[Any, ...]:
-    """The arguments; what is differentiated among those that are not to be is held constant."""
-    at = [range(len(args))[i] for i in nondiff]
-    hold = lambda x: hooks.lax.stop_gradient(x) if isinstance(x, Tracer) else x
-    return tuple(tree.tree_map(hold, a) if i in at else a for i, a in enumerate(args))
 
 
 class _Primal(FlatFunction):
@@ -166,7 +79,7 @@ class custom_jvp(NestedRules, Generic[P, R]):
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
-        self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
         self.symbolic_zeros = False
 
@@ -213,15 +126,14 @@ class custom_jvp(NestedRules, Generic[P, R]):
         rule = self.jvp
         if rule is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
-        if state.trace.is_eval:
-            _split(resolve_kwargs(self.fun, args, kwargs, "custom_jvp"), self.nondiff_argnums)
-            return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
+        if state.trace.is_eval:
+            return call_eagerly(self.fun, values, self.nondiff_argnums, "custom_jvp_call")
         if self.nondiff_argnums:
-            values = _without_tangents(values, self.nondiff_argnums)
-        nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
+            values = without_tangents(values, self.nondiff_argnums)
+        nondiff, dynamic, fixed = split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
-        _check_leaves("custom_jvp_call", leaves)
+        leaves = bound_leaves(leaves, "custom_jvp_call")
         fun = _Primal(self.fun, in_tree, fixed)
 
         def jvp(*flat: Any) -> list[Any]:
@@ -239,15 +151,6 @@ def _as_array(ct: Any) -> Any:
     if isinstance(ct, (int, float, complex, np.number)) or (isinstance(ct, np.ndarray) and ct.dtype != dtypes.float0):
         return constant(ct, get_aval(ct))
     return ct
-
-
-def _check_leaves(what: str, leaves: Sequence[Any]) -> None:
-    for i, x in enumerate(leaves):
-        try:
-            get_aval(x)
-        except TypeError:
-            raise TypeError(f"Error interpreting argument to {what} as a JAX value. The problematic value is of type "
-                            f"{type(x)} and was passed to {what} at position {i}.\n") from None
 
 
 def _check_jvp(pair: Any, name: str, rule_name: str, fun: FlatFunction) -> list[Any]:
@@ -328,7 +231,7 @@ class custom_vjp(NestedRules, Generic[P, R]):
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
-        self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = positions(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
         self.symbolic_zeros = False
@@ -364,11 +267,10 @@ class custom_vjp(NestedRules, Generic[P, R]):
         name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
-        if state.trace.is_eval:
-            _split(resolve_kwargs(self.fun, args, kwargs, "custom_vjp"), self.nondiff_argnums)
-            return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
-        nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
+        if state.trace.is_eval:
+            return call_eagerly(self.fun, values, self.nondiff_argnums)
+        nondiff, dynamic, fixed = split(values, self.nondiff_argnums)
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):
             raise errors.UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -377,7 +279,7 @@ class custom_vjp(NestedRules, Generic[P, R]):
                 "contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should "
                 "typically not be indicated as nondiff_argnums.")
         leaves, in_tree = tree.tree_flatten(dynamic)
-        _check_leaves("custom_vjp_call", leaves)
+        leaves = bound_leaves(leaves)
         fun = _Primal(self.fun, in_tree, fixed)
         check_arguments(leaves, (), "custom_vjp", fun.debug_info)
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)

@@ -17,6 +17,7 @@ import numpy as np
 import styrax.transforms.jit  # noqa: F401  # runs eagerly what has programs inside
 from styrax.core.arrays import backends
 from styrax.core.hooks import lax
+from styrax.core.programs.dead_code import dce_jaxpr
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from styrax.core.settings import config
 from styrax.core.tracing import source
@@ -334,3 +335,26 @@ def rearranged_once(closed: ClosedJaxpr, invars: Sequence[Var], outvars: Sequenc
 def either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
     """The flags that stand in one list or the other."""
     return [x or y for x, y in zip(a, b, strict=True)]
+
+
+def needed_step(jaxpr: Jaxpr, used_outs: Sequence[bool], num_consts: int,
+                num_carry: int) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """The part of a scan's step that the results marked in `used_outs` need in any number of steps.
+
+    Returns:
+      `(step, used_in, used_outs)`: which inputs it still has, and which results (a carry that is needed to compute
+      another is a result). It is `jaxpr` itself where nothing can be dropped.
+    """
+    used_carry, used_ys = split_list(list(used_outs), [num_carry])
+    num_xs = len(jaxpr.invars) - num_consts - num_carry
+    while True:
+        step, used_in = dce_jaxpr(
+            jaxpr, used_carry + used_ys, [False] * num_consts + used_carry + [False] * num_xs
+        )
+        joined = either(used_carry, used_in[num_consts : num_consts + num_carry])
+        if joined == used_carry:
+            break
+        used_carry = joined
+    if all(used_in) and all(used_carry) and all(used_ys) and len(step.eqns) == len(jaxpr.eqns):
+        step = jaxpr
+    return step, used_in, used_carry + used_ys

@@ -20,7 +20,7 @@ from styrax.core.types.avals import AbstractRef
 from styrax.transforms import ad, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
 
-from .bodies import either, merge, rearranged_once, select_where, split_list
+from .bodies import either, merge, needed_step, rearranged_once, select_where, split_list
 from .scans import bind_scan, scan_p
 
 # -- residuals ------------------------------------------------------------------------------------
@@ -288,6 +288,19 @@ def _scan_transpose(
     reverse: bool,
     **params: Any,
 ) -> list[Any]:
+    step, used_in, used_out = needed_step(
+        jaxpr.jaxpr, [type(ct) is not ad.Zero for ct in cts], num_consts, num_carry
+    )
+    if not (all(used_in) and all(used_out)):
+        # Where no cotangent can come from stays a symbolic zero: a product with it might be NaN.
+        found = iter(_scan_transpose(
+            select_where(cts, used_out), *select_where(args, used_in), jaxpr=ClosedJaxpr(step, jaxpr.consts),
+            num_consts=sum(used_in[:num_consts]), num_carry=sum(used_out[:num_carry]), reverse=reverse, **params,
+        ))  # fmt: skip
+        return [
+            next(found) if used else ad.Zero(x.aval.to_cotangent_aval()) if is_linear(x) else None
+            for x, used in zip(args, used_in, strict=True)
+        ]
     linear = [is_linear(x) for x in args]
     carry_linear = _linear_carries(jaxpr, linear, num_consts, num_carry)
     if not all(carry_linear):

@@ -11,7 +11,7 @@ from styrax.core.tracing.staging import hoist_tracers
 from styrax.core.types.avals import AbstractRef
 from styrax.transforms import ad, batching
 
-from .bodies import discharged, either, merge, rearranged_once, select_where, split_list
+from .bodies import discharged, either, merge, needed_step, rearranged_once, select_where, split_list
 from .scans import scan_p
 
 # -- forward mode ---------------------------------------------------------------------------------
@@ -115,27 +115,17 @@ rules.fancy_batchers[scan_p] = _scan_batch
 
 def _scan_dce(used_outs: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
     params = eqn.params
-    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    jaxpr, num_carry = params["jaxpr"], params["num_carry"]
     if not any(used_outs) and not dead_code.has_effects(eqn):
         return [False] * len(eqn.invars), None
-    used_carry, used_ys = split_list(list(used_outs), [num_carry])
-    num_xs = len(eqn.invars) - num_consts - num_carry
-    while True:
-        body, used_in = dead_code.dce_jaxpr(
-            jaxpr.jaxpr, used_carry + used_ys, [False] * num_consts + used_carry + [False] * num_xs
-        )
-        joined = either(used_carry, used_in[num_consts : num_consts + num_carry])
-        if joined == used_carry:
-            break
-        used_carry = joined
-    used_outs = used_carry + used_ys
-    if all(used_in) and all(used_outs) and len(body.eqns) == len(jaxpr.eqns):
+    body, used_in, used_outs = needed_step(jaxpr.jaxpr, used_outs, params["num_consts"], num_carry)
+    if body is jaxpr.jaxpr:
         return used_in, eqn
     new_params = dict(
         params,
         jaxpr=ClosedJaxpr(body, jaxpr.consts),
-        num_consts=sum(used_in[:num_consts]),
-        num_carry=sum(used_carry),
+        num_consts=sum(used_in[: params["num_consts"]]),
+        num_carry=sum(used_outs[:num_carry]),
     )
     invars = select_where(eqn.invars, used_in)
     new = eqn.replace(
