@@ -73,6 +73,8 @@ def gather(d: Draw) -> Call:
     x = d.value(least=1)
     w = windows(d, d.type(x))
     index, text, mode = places(d, w, 1)
+    if d.type(index).dtype == "int64" and "promise" not in mode:
+        text = f"jnp.clip({text}, -(2**31), 2**31 - 1)"
     numbers = (
         f"lax.GatherDimensionNumbers(offset_dims={w.offsets}, collapsed_slice_dims={w.collapsed}, start_index_map="
         f"{w.along}, operand_batching_dims={w.operand_batch}, start_indices_batching_dims={w.index_batch})"
@@ -138,7 +140,7 @@ def unique(d: Draw) -> Call:
 
 
 ROWS = [
-    Row("gather", gather, "exact", "gather by numbers"),
+    Row("gather", gather, "exact", "gather by numbers", limit="JAX reads 32 bits of indices where it fills"),
     scatter("scatter", ALL, "exact"),
     scatter("scatter_add", NUMBERS),
     scatter("scatter_sub", NUMBERS),
