@@ -45,7 +45,7 @@ class Value:
 class Computed(Value):
     """A value with no memory of its own. `condition` is the one that ones and zeros were made of, if they were."""
 
-    __slots__ = ("builder", "condition", "function", "known", "_probe")
+    __slots__ = ("builder", "condition", "function", "known", "_probe", "_work")
 
     def __init__(self, builder: Builder, shape: Shape, dtype: ScalarType, function: Callable[[tuple[Expr, ...]], Expr]):
         self.builder = builder
@@ -55,6 +55,7 @@ class Computed(Value):
         self.condition: Value | None = None
         self.known: dict[tuple[Expr | None, ...], Expr] = {}
         self._probe: tuple[tuple[Expr, ...], Expr] | None = None
+        self._work = 0
         self.depth = 1
 
     def at(self, index: Sequence[Index]) -> Expr:
@@ -64,6 +65,7 @@ class Computed(Value):
         key = (*place, None) if b.probing and b.elements is not None else place
         found = self.known.get(key)
         if found is None:
+            b.evaluations += 1
             found = self.known[key] = self.function(place)
         return found
 
@@ -73,15 +75,26 @@ class Computed(Value):
             b = self.builder
             index = b.loop_vars(self.shape)
             before, b.probing = b.probing, True
+            evaluations = b.evaluations
             try:
-                self._probe = (index, self.at(index))
+                element = self.at(index)
             finally:
                 b.probing = before
+            self._probe, self._work = (index, element), b.evaluations - evaluations
+            if element.op == "const":  # everywhere: there is no need to ask operands, of which it may have many
+                self.function = lambda _: element
         return self._probe
 
     @property
     def cost(self) -> int:
         return self.probe()[1].cost
+
+    @property
+    def work(self) -> int:
+        """How many elements of others an element is made of. What folds to little may still be made of many: a sum of
+        even and odd places of such a sum of indices doubles them."""
+        self.probe()
+        return self._work
 
 
 class Stored(Value):

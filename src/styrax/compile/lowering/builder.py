@@ -23,6 +23,7 @@ from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
 if TYPE_CHECKING:
     from .interchange import Elements
 
+MAX_WORK = 250  # elements of others that one may be made of before it is stored
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
 
 
@@ -33,7 +34,7 @@ class Builder:
     # (slots: a builder is made for each program, however small)
     __slots__ = (
         "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in",
-        "avals_out", "host_calls", "elements", "probing", "kernels",
+        "avals_out", "evaluations", "host_calls", "elements", "probing", "kernels",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
@@ -61,6 +62,7 @@ class Builder:
         self.avals_out: Sequence[Any] = ()
         self.host_calls: list[Any] = []
         self.elements: Elements | None = None  # while the turns of one element are lowered
+        self.evaluations = 0  # of elements of computed values, so far
         self.probing = False  # while a value's expression is only looked at
         self._offer(self.arena, self.scalars, self.declarations, self.sizes)
 

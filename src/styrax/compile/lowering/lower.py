@@ -38,7 +38,7 @@ from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Tok
 from ..jaxprs.rewriting import called
 from ..program import Program
 from . import interchange
-from .builder import MAX_DEPTH, Builder
+from .builder import MAX_DEPTH, MAX_WORK, Builder
 from .rewrites import LEVELS
 
 
@@ -158,8 +158,8 @@ class Lowering:
             return value
         if value.depth > MAX_DEPTH:
             return self.b.materialize(value)
-        if uses > 1 and value.cost >= WORTH_KEEPING or value.shape == () and value.cost > 0 and (
-                uses > 1 or value.depth > 8):
+        again = uses > 1 and (value.cost >= WORTH_KEEPING or value.work > MAX_WORK)
+        if again or value.shape == () and value.cost > 0 and (uses > 1 or value.depth > 8):
             if value.condition is not None:  # it is what is stored, so that products with it are choices
                 return self.b.factors(self.b.materialize(value.condition), value.dtype)
             return self.b.materialize(value)
@@ -169,7 +169,9 @@ class Lowering:
         b = self.b
         program = called(eqn)
         if program is not None:
-            return self.closed(program, ins)
+            inside = count_uses(program.jaxpr)
+            return self.closed(program, [self.keep(x, inside.get(v, 0))
+                                         for x, v in zip(ins, program.jaxpr.invars, strict=True)])
         control = eqn.primitive.traits.control
         if control is None and not eqn.effects and all(
                 isinstance(v.aval, ShapedArray) and is_empty(v.aval.shape) for v in eqn.outvars):
