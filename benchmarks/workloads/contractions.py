@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .catalog import Workload, between, floats, one_array
@@ -16,6 +17,11 @@ def centred_gram(x):
 @jax.jit
 def product(x, y):
     return x @ y
+
+
+@jax.jit
+def jacobian(x):
+    return jax.jacfwd(lambda x: jnp.sin(x @ x).sum(0))(x)
 
 
 def numpy_centred_gram(x):
@@ -59,4 +65,7 @@ SKINNY_PRODUCT = Workload(
     "product of a few rows", product, skinny, [(16, 1024, 1024), (64, 1024, 768), (4, 1024, 1024)],
     lambda rng: (rng.integers(4, 64), rng.integers(300, 1500), rng.integers(300, 1500)), numpy=np.matmul,
     torch=lambda x, y: x @ y,
+)  # fmt: skip
+JACOBIAN = Workload(
+    "jacobian of a product", jacobian, one_array, [(20, 20), (50, 50)], lambda rng: (rng.integers(3, 60),) * 2,
 )  # fmt: skip

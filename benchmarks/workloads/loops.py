@@ -53,6 +53,14 @@ def rnn(params, xs):
 rnn_gradient = jax.jit(jax.grad(lambda params, xs: jnp.sum(rnn(params, xs)[1] ** 2)))
 
 
+@jax.jit
+def linear_recurrence(x):
+    def join(left, right):
+        return left[0] * right[0], right[0] * left[1] + right[1]
+
+    return lax.associative_scan(join, (jnp.full_like(x, 0.9), x))[1]
+
+
 def rnn_arguments(shape, rng):
     steps, batch, hidden = shape
     wx, wh, b, xs = floats((hidden, hidden), (hidden, hidden), (hidden,), (steps, batch, hidden), rng=rng)
@@ -76,3 +84,7 @@ RNN = Workload("rnn", rnn, rnn_arguments, [(100, 32, 128), (100, 1, 16)], draw_r
 RNN_GRADIENT = Workload(
     "rnn gradient", rnn_gradient, rnn_arguments, [(100, 32, 128), (100, 1, 16)], draw_rnn, tolerance=1e-3
 )
+LINEAR_RECURRENCE = Workload(
+    "linear recurrence", linear_recurrence, lambda shape, rng: floats(shape, rng=rng), [(100_000,), (1000,)],
+    lambda rng: (rng.integers(100, 300_000),),
+)  # fmt: skip

@@ -43,9 +43,10 @@ class Value:
 
 
 class Computed(Value):
-    """A value with no memory of its own. `condition` is the one that ones and zeros were made of, if they were."""
+    """A value with no memory of its own. `condition` is the one that ones and zeros were made of, if they were; `kept`
+    the value in memory all the same, with the operations among which it was stored for who reads it often."""
 
-    __slots__ = ("builder", "condition", "function", "known", "_probe", "_work")
+    __slots__ = ("builder", "condition", "function", "kept", "known", "_probe", "_work")
 
     def __init__(self, builder: Builder, shape: Shape, dtype: ScalarType, function: Callable[[tuple[Expr, ...]], Expr]):
         self.builder = builder
@@ -53,6 +54,7 @@ class Computed(Value):
         self.dtype = dtype
         self.function = function
         self.condition: Value | None = None
+        self.kept: tuple[list[Operation], Value] | None = None
         self.known: dict[tuple[Expr | None, ...], Expr] = {}
         self._probe: tuple[tuple[Expr, ...], Expr] | None = None
         self._work = 0

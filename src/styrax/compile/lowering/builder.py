@@ -23,6 +23,7 @@ from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
 if TYPE_CHECKING:
     from .interchange import Elements
 
+OFTEN = 16  # so often read, what costs anything is stored: registers keep an element for a few uses only
 MAX_WORK = 250  # elements of others that one may be made of before it is stored
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
 
@@ -138,8 +139,14 @@ class Builder:
 
     def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times: kept where it costs something."""
-        costly = isinstance(value, Computed) and value.cost >= WORTH_KEEPING
-        return self.materialize(value) if costly and times != 1 else value
+        if not isinstance(value, Computed) or times == 1:
+            return value
+        often = isinstance(times, int) and times >= OFTEN
+        if value.cost < (1 if often else WORTH_KEEPING):
+            return value
+        if value.kept is None or value.kept[0] is not self.ops:
+            value.kept = self.ops, self.materialize(value)
+        return value.kept[1]
 
     def materialize(self, value: Value, buffer: Buffer | None = None) -> Value:
         """The value in memory (or, 0-d, in a scalar): what loops over it again and again should read."""
