@@ -1,5 +1,6 @@
 """Long chains of values that are used again: nothing grows with the size of what they would be, written out."""
 
+import jax as real
 import numpy as np
 import pytest
 
@@ -32,3 +33,35 @@ def test_work_of_sums_in_blocks_is_known():
     program = f.runtime_executable().program
     assert program.work < 1e6
     assert 1300 * 17 <= f.cost_analysis()["flops"] <= 1301 * 17 * 1.5
+
+
+SPECIAL = [1, -0.0, 0.0, np.inf, -0.0, np.nan, 2, -3]
+GROUPED = {
+    "extrema": (lambda j, c, x, y: j.numpy.maximum(j.numpy.minimum(j.numpy.minimum(c, x), y), -x), np.float32),
+    "carried on the right": (lambda j, c, x, y: j.numpy.minimum(y, j.numpy.minimum(x, c)), np.float16),
+    "sums of integers": (lambda j, c, x, y: c + x + y, np.int8),
+    "products of integers": (lambda j, c, x, y: x * (y * c), np.uint32),
+    "bits": (lambda j, c, x, y: ((c ^ x) ^ y) | (x & (c & y)), np.int32),
+}
+
+
+@pytest.mark.parametrize("turns", [0, 1, 8])
+@pytest.mark.parametrize("name", GROUPED)
+def test_regrouped_chains_of_carried_values(name, turns):
+    """The order in which what is associative is computed is nobody's to see, signs of zeros included."""
+    step, dtype = GROUPED[name]
+    xs = np.array(SPECIAL, dtype) if np.dtype(dtype).kind == "f" else np.arange(1, 9).astype(dtype) * 37
+    start = xs[::-1][:1] if turns else xs[:1]
+
+    def run(j, wrap):
+        def f(c, x, y):
+            return j.lax.scan(lambda c, t: (step(j, c, *t),) * 2, c, (x, y))
+
+        return wrap(f)(start[0], xs[:turns], xs[::-1][:turns].copy())
+
+    wanted = run(real, real.jit)
+    for wrap in (styrax.jit, lambda f: f):
+        for found, right in zip(run(styrax, wrap), wanted, strict=True):
+            np.testing.assert_array_equal(found, right)
+            if np.dtype(dtype).kind == "f":
+                np.testing.assert_array_equal(*(np.signbit(v) & ~np.isnan(v) for v in map(np.asarray, (found, right))))

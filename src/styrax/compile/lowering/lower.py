@@ -300,6 +300,7 @@ class Carries:
         for t in b.parts(target):
             name = b.arena.unique("get", t.dtype, b.name("k"), t.bounds)
             b.ops.append(Opaque([Let(name, t)]))
+            b.scalars.carried.add(name)
             parts.append(name)
         return b.complex(*parts) if len(parts) == 2 else parts[0]
 

@@ -72,12 +72,17 @@ def _binary_method(name: str) -> Callable[[Scalars, Expr, Expr], Expr]:
     return method
 
 
+_EXTREMA = frozenset(("min", "max"))
+_ASSOCIATIVE = frozenset(("add", "mul", "and", "or", "xor"))  # of integers
+
+
 class Scalars:
     """The arithmetic of lowering rules, on expressions of an arena. `numerics` says which rewrites apply: see
     `rewrites`."""
 
     def __init__(self, arena: Arena, numerics: int = LEVELS["default"]):
         self.arena, self.numerics = arena, numerics
+        self.carried: set[Expr] = set()  # what a turn of a loop has from the one before
         self.node, self.int = arena.node, arena.int
         self.iadd, self.isub, self.imul = arena.iadd, arena.isub, arena.imul
         self.floordiv, self.floormod = arena.floordiv, arena.floormod
@@ -136,7 +141,24 @@ class Scalars:
                 return simpler
         if dtype in NARROW_INTS and name in ("add", "sub", "mul", "shl", "neg"):
             return self.node("wrap", (self.node(name, (x, y), dtype),), dtype)
+        if self.carried and (name in _EXTREMA or name in _ASSOCIATIVE and is_integer(dtype)):
+            x, y = self._carried_last(name, x, y)
         return self.node(name, (x, y), dtype)
+
+    def _carried_last(self, name: str, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+        """Operands of an associative operation, reassociated for latency: what a turn of a loop has from the one before
+        enters last, so that the chain from turn to turn is one operation long."""
+        for chain, other in ((x, y), (y, x)):
+            if chain.op == name and self._is_carried(chain) and not self._is_carried(other):
+                p, q = chain.args
+                if self._is_carried(p) and not self._is_carried(q):
+                    return p, self._binary(name, q, other)
+                if self._is_carried(q) and not self._is_carried(p):
+                    return q, self._binary(name, p, other)
+        return x, y
+
+    def _is_carried(self, e: Expr) -> bool:
+        return not self.carried.isdisjoint(e.deps)
 
     # -- arithmetic ------------------------------------------------------------------------------
     def add(self, x: Expr, y: Expr) -> Expr:
