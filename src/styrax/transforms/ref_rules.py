@@ -154,8 +154,11 @@ def get_aval_of(x: Any) -> Any:
 def _batch_new_ref(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> Any:
     (x,), (d,) = args, dims
     # in front, where loops that change the reference want it: it cannot be moved afterwards
-    x = broadcast(x, axis_data.size, 0) if d is None else moveaxis(x, d, 0)
-    return new_ref_p.bind(x, **params), 0
+    if d is None:
+        x, d = broadcast(x, axis_data.size, 0), 0
+    elif not get_aval(x).is_high:
+        x, d = moveaxis(x, d, 0), 0
+    return new_ref_p.bind(x, **params), d
 
 
 def _batched_view(ref: Any, ref_dim: int | None, idx: Sequence[Any], dims: Sequence[Any], structure: Any,
