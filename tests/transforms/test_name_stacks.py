@@ -125,3 +125,30 @@ def test_what_is_computed_again_says_so():
     program = styrax.make_jaxpr(styrax.grad(styrax.checkpoint(lambda x: inner(styrax, x))))(1.0)
     (inside,) = (lines for lines in scopes(program) if isinstance(lines, list))
     assert inside == [("cos", "rematted_computation/foo"), ("mul", "foo"), ("mul", "foo")]
+
+
+@pytest.mark.parametrize("around", ["plain", "vmap", "vmap of jvp", "vmap of jit"])
+def test_scopes_of_a_loop_for_xla(around):
+    """A mapped predicate is computed again in the body, and says so."""
+    import re
+
+    import jax as theirs
+    import numpy as np
+
+    import styrax as ours
+
+    def told(jax):
+        @jax.named_scope("looped")
+        def f(x):
+            test = jax.named_scope("test")(lambda x: x < 5.0)
+            return jax.lax.while_loop(test, jax.named_scope("turn")(lambda x: x + 1.0), x)
+
+        x = np.arange(2, dtype=np.float32)
+        run, args = {
+            "plain": (f, (x[0],)), "vmap": (jax.vmap(f), (x,)), "vmap of jit": (jax.vmap(jax.jit(f)), (x,)),
+            "vmap of jvp": (jax.vmap(lambda x, t: jax.jvp(f, (x,), (t,))), (x, x)),
+        }[around]
+        text = jax.jit(run).lower(*args).as_text(debug_info=True)
+        return {name for name in re.findall(r'loc\("(jit[^"]*)"', text) if "test" in name or "turn" in name}
+
+    assert told(ours) == told(theirs)

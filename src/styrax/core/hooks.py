@@ -12,7 +12,6 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `is_replicated` | `core.arrays.explicit` | `core.types.avals` | whether it tells that there is none |
 | `sharding_text` | `core.arrays.explicit` | `core.types.avals` | the dimensions of such a type as text |
 | `axes_text` | `core.arrays.explicit` | `core.types.avals` | names of axes as text |
-| `sums_text` | `core.arrays.explicit` | `core.types.avals` | the axes of its sums as text |
 | `shards_of` | `core.arrays.shards` | `core.arrays.array` | the parts of an array that devices hold |
 | `all_shards_of` | `core.arrays.shards` | `core.arrays.array` | the same with those of other processes |
 | `devices_of_processes` | `processes.spanning` | `core.arrays.devices` | devices of several processes in place of one |
@@ -83,7 +82,7 @@ if TYPE_CHECKING:
 # module, relative to `styrax` -> the hooks it provides; "hook:its name there"
 PROVIDERS = {
     "": "lax numpy",
-    "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text axes_text sums_text",
+    "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text axes_text",
     "core.arrays.shards": "shards_of:shards all_shards_of:all_shards",
     "processes.spanning": "devices_of_processes:everyone home_of_program:home home_of_operation",
     "core.arrays.moving": "apply_where_arguments_are moved",

@@ -82,7 +82,8 @@ def stack(at: Place, *operands: Any, axis: int) -> Entries:
 def unstack(at: Place, operand: Any, *, axis: int) -> Entries:
     found = entries(operand)
     if found[axis] is not None:
-        raise at.refuse(f"the operand of {at.name} should be unsharded along axis {axis}, got {operand.str_short()}")
+        raise at.refuse(f"{at.name} operand cannot be sharded on the unstacking axis {axis}. Got operand "
+                        f"type={operand.str_short(short_dtypes=True)}")
     return (*found[:axis], *found[axis + 1:])
 
 

@@ -31,8 +31,8 @@ def _discharge_get(in_avals: Any, out_avals: Any, x: Any, *idx: Any, tree: Any) 
 
 
 def _discharge_swap(in_avals: Any, out_avals: Any, x: Any, value: Any, *idx: Any, tree: Any) -> Any:
-    indexers = tree.unflatten(idx)
-    return [write(x, indexers, value), None, *(None,) * len(idx)], read(x, indexers)
+    transforms = tree.unflatten(idx)
+    return [write(x, transforms, value), None, *(None,) * len(idx)], read(x, transforms)
 
 
 def _discharge_addupdate(in_avals: Any, out_avals: Any, x: Any, value: Any, *idx: Any, tree: Any) -> Any:

@@ -116,9 +116,9 @@ class Specialisation:
         if self.captured:
             return functools.partial(jit_p.bind, *self.captured, **self.params)
         assert self.closed is not None
+        stages.warn_of_captured(self.closed)
         given = {**dict(self.params["compiler_options_kvs"]), **compiler_options}
-        if given:
-            stages.check_compiler_options(given)
+        stages.check_compiler_options(given)
         said = self.params["in_shardings"], self.params["out_shardings"]
         return placed(self.closed, self.name, self.donated, said, tuple([(k, v, type(v)) for k, v in given.items()]))
 

@@ -1,7 +1,8 @@
 """Indices into references: what `ref[...]` becomes, and how it reads and writes an array.
 
 An `NDIndexer` has one entry per dimension: a `Slice` of static size, or an integer or array of
-integers, where arrays have one common shape. Views of views are sequences of indexers.
+integers, where arrays have one common shape. Views of views are sequences of indexers and of the
+rearrangements of `ref_views`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..core.arrays.array import Array
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
+from .ref_views import Rearrangement, TransposeTransform, Type
 
 
 class Slice:
@@ -132,17 +134,22 @@ class NDIndexer:
             entries = [x if isinstance(x, Slice) else _spread(x, common) for x in entries]
         return cls(entries, shape, common)
 
-    @property
-    def result_shape(self) -> tuple[int, ...]:
-        return _result(self)[0]
+    def of(self, shape: tuple[int, ...], dtype: Any) -> Type:
+        """The shape and dtype of what is selected from an array."""
+        return _result(self)[0], dtype
+
+    def read(self, x: Any) -> Any:
+        """What is selected from an array. Positions out of bounds are clipped."""
+        return _read_integers(_read_slices(x, self), self)
 
     def __repr__(self) -> str:
         return f"NDIndexer(indices={self.indices}, shape={self.shape}, int_indexer_shape={self.int_indexer_shape})"
 
     def __str__(self) -> str:
-        return ",".join(
+        entries = ",".join(
             (":" if x.is_full(d) else _slice_text(x, d)) if isinstance(x, Slice) else str(x)
             for x, d in zip(self.indices, self.shape, strict=True))
+        return f"[{entries}]"
 
 
 def _slice_text(x: Slice, size: int) -> str:
@@ -204,31 +211,36 @@ def _result(indexer: NDIndexer) -> tuple[tuple[int, ...], int]:
     return (*sizes[:at], *common, *sizes[at:]), at
 
 
-def transformed_shape(shape: tuple[int, ...], indexers: Sequence[NDIndexer]) -> tuple[int, ...]:
-    """The shape of what a sequence of indexers selects from an array of a shape."""
-    for indexer in indexers:
-        shape = indexer.result_shape
-    return shape
+Transform = NDIndexer | Rearrangement
+
+
+def view_type(shape: tuple[int, ...], dtype: Any, transforms: Sequence[Transform]) -> Type:
+    """The shape and dtype of a view of an array."""
+    for transform in transforms:
+        shape, dtype = transform.of(shape, dtype)
+    return shape, dtype
 
 
 # Reading and writing arrays
 
 
-def read(x: Any, indexers: Sequence[NDIndexer]) -> Any:
-    """What the indexers select from an array. Positions out of bounds are clipped."""
-    for indexer in indexers:
-        x = _read_integers(_read_slices(x, indexer), indexer)
+def read(x: Any, transforms: Sequence[Transform]) -> Any:
+    """What a view shows of an array. Positions out of bounds are clipped."""
+    for transform in transforms:
+        x = transform.read(x)
     return x
 
 
-def write(x: Any, indexers: Sequence[NDIndexer], value: Any, add: bool = False) -> Any:
-    """The array with what the indexers select replaced by (or increased by) `value`.
+def write(x: Any, transforms: Sequence[Transform], value: Any, add: bool = False) -> Any:
+    """The array with what a view shows replaced by (or increased by) `value`.
 
     Writes out of bounds are dropped.
     """
-    if not indexers:
+    if not transforms:
         return hooks.lax.add(x, value) if add else value
-    indexer, *rest = indexers
+    indexer, *rest = transforms
+    if not isinstance(indexer, NDIndexer):
+        return indexer.restore(write(indexer.read(x), rest, value, add) if rest or add else value, x)
     block = _read_slices(x, indexer)
     if rest:
         value = write(_read_integers(block, indexer), rest, value, add)
@@ -358,28 +370,37 @@ def _write_integers(block: Any, indexer: NDIndexer, value: Any, add: bool) -> An
 # Batching
 
 
-def batch_indexers(indexers: Sequence[NDIndexer], ref_dim: int | None, dims: Sequence[NDIndexer],
-                   size: int) -> tuple[list[NDIndexer], int, tuple[int, ...] | None]:
-    """Indexers for a reference with a mapped axis at `ref_dim`, or mapped indices, or both.
+def batch_view(transforms: Sequence[Transform], shape: tuple[int, ...], dtype: Any, ref_dim: int | None,
+               dims: Sequence[Any], size: int) -> tuple[tuple[Transform, ...], int]:
+    """The view of a reference with a mapped axis at `ref_dim`, or with mapped indices, or both.
 
-    `dims` is like `indexers` with the positions of the mapped axis in place of indices. Returns the new
-    indexers, where the mapped axis is in what they select, and where that is not simply inserted the
-    permutation that brings it in front and the others in the order they had.
+    `shape` and `dtype` are the reference's without its axis; `dims` is like `transforms` with the positions of the
+    mapped axis in place of indices. Returns the new view, and where the mapped axis is in what it shows.
     """
-    found: list[NDIndexer] = []
-    order: tuple[int, ...] | None = None
-    out_dim = ref_dim
-    for indexer, indexer_dims in zip(indexers, dims, strict=True):
-        if order is not None:
-            raise NotImplementedError("vmap of a view of a view of a reference, both by arrays of integers")
-        new, out_dim, order = _batch_indexer(indexer, out_dim, indexer_dims, size)
-        found.append(new)
-    assert out_dim is not None
-    return found, out_dim, order
+    found: list[Transform] = []
+    dim = ref_dim
+    for transform, transform_dims in zip(transforms, dims, strict=True):
+        if isinstance(transform, NDIndexer):
+            new, dim, order = _batch_indexer(transform, dim, transform_dims, size)
+            found.append(new)
+            if order is not None:
+                found.append(TransposeTransform(order))
+        elif dim is None:
+            found.append(transform)
+        else:
+            if dim != 0:
+                found.append(TransposeTransform.to_front(dim, len(shape) + 1))
+            found.append(transform.batched(size))
+            dim = 0
+        shape, dtype = transform.of(shape, dtype)
+    assert dim is not None
+    return tuple(found), dim
 
 
 def _batch_indexer(indexer: NDIndexer, ref_dim: int | None, dims: NDIndexer,
-                   size: int) -> tuple[NDIndexer, int, tuple[int, ...] | None]:
+                   size: int) -> tuple[NDIndexer, int | None, tuple[int, ...] | None]:
+    """The indexer with the mapped axis, where that is in what it selects, and where it is not simply inserted the
+    permutation that brings it in front and the others in the order they had."""
     from .batch import broadcast, moveaxis
 
     lax = hooks.lax
@@ -403,6 +424,8 @@ def _batch_indexer(indexer: NDIndexer, ref_dim: int | None, dims: NDIndexer,
         added = Slice(0, size, 1)
         ints = [f"int{k}" for k in range(len(common))]
     shape = indexer.shape
+    if ref_dim is None and not any(mapped):
+        return indexer, None, None
     if ref_dim is not None:
         spread.insert(ref_dim, added)
         names.insert(ref_dim, "mapped")
@@ -414,7 +437,7 @@ def _batch_indexer(indexer: NDIndexer, ref_dim: int | None, dims: NDIndexer,
     out_dim = after.index("mapped")
     if [n for n in after if n != "mapped"] == before:
         return new, out_dim, None
-    return new, out_dim, (out_dim, *(after.index(n) for n in before))
+    return new, 0, (out_dim, *(after.index(n) for n in before))
 
 
 def _selected_names(indexer: NDIndexer, names: list[Any], ints: list[Any]) -> list[Any]:

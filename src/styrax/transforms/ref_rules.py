@@ -11,10 +11,11 @@ from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from .batch import AxisData, bdim_at_front, broadcast, moveaxis
+from .batch import AxisData, broadcast, moveaxis
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference
 from .partial import bind_linear
-from .ref_indexing import batch_indexers
+from .ref_indexing import batch_view
+from .ref_views import BitcastTransform
 from .references import addupdate_p, freeze_p, get_p, new_ref_p, swap_p
 from .zeros import Zero, instantiate_zeros
 
@@ -35,9 +36,14 @@ def _jvp_freeze(primals: Any, tangents: Any) -> Any:
     return out, Zero.from_primal_value(out) if type(tangents[0]) is Zero else freeze_p.bind(tangents[0])
 
 
+def _of_bits(structure: Any) -> bool:
+    """Whether a view shows an array's bits, which have no slope."""
+    return any(isinstance(x, BitcastTransform) for x in structure.unflatten([None] * structure.num_leaves))
+
+
 def _jvp_get(primals: Any, tangents: Any, *, tree: Any) -> Any:
     out = get_p.bind(*primals, tree=tree)
-    if type(tangents[0]) is Zero:
+    if type(tangents[0]) is Zero or _of_bits(tree):
         return out, Zero.from_primal_value(out)
     return out, get_p.bind(tangents[0], *primals[1:], tree=tree)
 
@@ -54,7 +60,18 @@ def _tangent_of_ref(ref: Any, tangent: Any, value_tangent: Any) -> bool:
     return False
 
 
+def _clear(tangent: Any, value: Any, idx: Sequence[Any], structure: Any) -> None:
+    """Tangents of what was written as bits: zeros."""
+    if type(tangent) is not Zero:
+        aval = get_aval(value)
+        swap_p.bind(tangent, hooks.lax.full(aval.shape, 0, aval.dtype), *idx, tree=structure)
+
+
 def _jvp_swap(primals: Any, tangents: Any, *, tree: Any) -> Any:
+    if _of_bits(tree):
+        out = swap_p.bind(*primals, tree=tree)
+        _clear(tangents[0], primals[1], primals[2:], tree)
+        return out, Zero.from_primal_value(out)
     carries = _tangent_of_ref(primals[0], tangents[0], tangents[1])
     out = swap_p.bind(*primals, tree=tree)
     if not carries:
@@ -63,6 +80,10 @@ def _jvp_swap(primals: Any, tangents: Any, *, tree: Any) -> Any:
 
 
 def _jvp_addupdate(primals: Any, tangents: Any, *, tree: Any) -> Any:
+    if _of_bits(tree):
+        addupdate_p.bind(*primals, tree=tree)
+        _clear(tangents[0], primals[1], primals[2:], tree)
+        return [], []
     carries = _tangent_of_ref(primals[0], tangents[0], tangents[1])
     addupdate_p.bind(*primals, tree=tree)
     if carries and type(tangents[1]) is not Zero:
@@ -107,6 +128,9 @@ def _transpose_swap(ct: Any, ref: Any, value: Any, *idx: Any, tree: Any) -> list
     nothing = [None] * len(idx)
     if _missing(ref) and type(ct) is Zero:
         return [None, Zero(get_aval_of(value).to_cotangent_aval()), *nothing]
+    if _of_bits(tree):  # zeros were written
+        _clear(cotangent_reference(ref), value, idx, tree)
+        return [None, None, *nothing]
     ct_value = swap_p.bind(cotangent_reference(ref), instantiate_zeros(ct), *idx, tree=tree)
     return [None, ct_value if isinstance(value, UndefinedPrimal) else None, *nothing]
 
@@ -129,25 +153,31 @@ def get_aval_of(x: Any) -> Any:
 
 def _batch_new_ref(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> Any:
     (x,), (d,) = args, dims
+    # in front, where loops that change the reference want it: it cannot be moved afterwards
     if d is None:
         x, d = broadcast(x, axis_data.size, 0), 0
+    elif not get_aval(x).is_high:
+        x, d = moveaxis(x, d, 0), 0
     return new_ref_p.bind(x, **params), d
 
 
-def _batched_index(ref_dim: int | None, idx: Sequence[Any], dims: Sequence[Any], structure: Any, size: Any) -> Any:
-    indexers = structure.unflatten(idx)
-    if not indexers:
-        return [], structure, ref_dim, None
-    new, out_dim, order = batch_indexers(indexers, ref_dim, structure.unflatten(dims), size)
-    leaves, new_structure = tree.tree_flatten(tuple(new))
-    return leaves, new_structure, out_dim, order
+def _batched_view(ref: Any, ref_dim: int | None, idx: Sequence[Any], dims: Sequence[Any], structure: Any,
+                  size: Any) -> Any:
+    """The leaves and the structure of a view with the mapped axis, and where that is in what it shows."""
+    transforms = structure.unflatten(idx)
+    if not transforms:
+        return [], structure, ref_dim
+    aval = get_aval(ref)
+    shape = tuple(d for i, d in enumerate(aval.shape) if i != ref_dim)
+    dtype = getattr(aval.inner_aval, "dtype", None)  # types of libraries' own need none
+    new, dim = batch_view(transforms, shape, dtype, ref_dim, structure.unflatten(dims), size)
+    return *tree.tree_flatten(new), dim
 
 
 def _batch_get(axis_data: AxisData, args: Any, dims: Any, *, tree: Any) -> Any:
     ref, *idx = args
-    leaves, structure, out_dim, order = _batched_index(dims[0], idx, dims[1:], tree, axis_data.size)
-    out = get_p.bind(ref, *leaves, tree=structure)
-    return (out, out_dim) if order is None else (hooks.lax.transpose(out, order), 0)
+    leaves, structure, dim = _batched_view(ref, dims[0], idx, dims[1:], tree, axis_data.size)
+    return get_p.bind(ref, *leaves, tree=structure), dim
 
 
 def _batch_update(primitive: Primitive) -> Callable:
@@ -161,25 +191,12 @@ def _batch_update(primitive: Primitive) -> Callable:
                 "performing a set/swap operation with vmapped value on an unbatched array reference of type "
                 f"{get_aval(ref).str_short(short_dtypes=False)}. Move the array reference to be an argument to the "
                 "vmapped function?")
-        leaves, structure, out_dim, order = _batched_index(ref_dim, idx, idx_dims, tree, axis_data.size)
-        if order is None:
-            value = broadcast(value, axis_data.size, out_dim) if value_dim is None else \
-                moveaxis(value, value_dim, out_dim)
-        else:
-            value = hooks.lax.transpose(bdim_at_front(value, value_dim, axis_data.size), _inverse(order))
+        leaves, structure, dim = _batched_view(ref, ref_dim, idx, idx_dims, tree, axis_data.size)
+        value = broadcast(value, axis_data.size, dim) if value_dim is None else moveaxis(value, value_dim, dim)
         out = primitive.bind(ref, value, *leaves, tree=structure)
-        if primitive.multiple_results:
-            return [], []
-        return (out, out_dim) if order is None else (hooks.lax.transpose(out, order), 0)
+        return ([], []) if primitive.multiple_results else (out, dim)
 
     return rule
-
-
-def _inverse(order: Sequence[int]) -> list[int]:
-    found = [0] * len(order)
-    for i, p in enumerate(order):
-        found[p] = i
-    return found
 
 
 def _batch_freeze(args: Any, dims: Any) -> Any:

@@ -27,8 +27,9 @@ from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..core.types.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
-from ..core.types.typing import ArrayLike, Index, PyTree, SupportsShape
-from .ref_indexing import NDIndexer, read, transformed_shape, write
+from ..core.types.typing import ArrayLike, DTypeLike, Index, PyTree, ShapeLike, SupportsShape
+from .ref_indexing import NDIndexer, Transform, read, view_type, write
+from .ref_views import BitcastTransform, ReshapeTransform, TransposeTransform
 
 if TYPE_CHECKING:
     from ..core.programs.jaxpr import JaxprEqn
@@ -43,7 +44,53 @@ class _RefMeta(type):
         return type.__instancecheck__(cls, instance) or issubclass(type(instance), Tracer) and instance.is_ref()
 
 
-class Ref(metaclass=_RefMeta):
+class _Viewed:
+    """What references and their views have in common: they are read, written, and looked at in other ways."""
+
+    __slots__ = ()
+
+    @property
+    def at(self) -> _RefIndexer:
+        return _RefIndexer(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return ref_get(self, index)  # type: ignore[arg-type]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        ref_set(self, index, value)  # type: ignore[arg-type]
+
+    def addupdate(self, value: Any, index: Any = ()) -> None:
+        ref_addupdate(self, index if index != () else None, value)  # type: ignore[arg-type]
+
+    def reshape(self, *shape: ShapeLike) -> TransformedRef:
+        """A view in another shape, given as a tuple or as integers, of which one can be -1.
+
+        Raises:
+          TypeError: what is given is no shape.
+          ValueError: one of another size.
+        """
+        sizes: Any = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        return _viewed(self, lambda old, _: ReshapeTransform.make(sizes, old))
+
+    def transpose(self, permutation: Sequence[int]) -> TransformedRef:
+        """A view with the dimensions in another order. Raises ValueError for what is no permutation of them."""
+        return _viewed(self, lambda shape, _: TransposeTransform.make(permutation, len(shape)))
+
+    @property
+    def T(self) -> TransformedRef:
+        return _reversed(self)
+
+    def bitcast(self, dtype: DTypeLike) -> TransformedRef:
+        """A view of the bits as another dtype. Where that is narrower or wider, there are more or fewer rows.
+
+        Raises:
+          NotImplementedError: the width changes, and there are no rows.
+          ValueError: the rows are not enough for whole elements.
+        """
+        return _viewed(self, lambda shape, old: BitcastTransform.make(dtype, shape, old))
+
+
+class Ref(_Viewed, metaclass=_RefMeta):
     """A mutable array: `ref[...]` reads, `ref[...] = x` writes."""
 
     __slots__ = ("__weakref__", "_aval", "_value")
@@ -92,19 +139,6 @@ class Ref(metaclass=_RefMeta):
         """Where the contents are no array: the value of their type that consists of references."""
         return self._value
 
-    def __getitem__(self, index: Any) -> Any:
-        return ref_get(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        ref_set(self, index, value)
-
-    def addupdate(self, value: Any, index: Any = ()) -> None:
-        ref_addupdate(self, index if index != () else None, value)
-
-    @property
-    def at(self) -> _RefIndexer:
-        return _RefIndexer(self)
-
     def __len__(self) -> int:
         return len(self._aval.inner_aval)  # type: ignore[arg-type]
 
@@ -118,22 +152,28 @@ class Ref(metaclass=_RefMeta):
 aval_rules[Ref] = lambda x: x._aval
 
 
-class TransformedRef:
-    """A view of a reference: `ref.at[i]`."""
+class TransformedRef(_Viewed):
+    """A view of a reference: `ref.at[i]`, `ref.reshape(-1)`, `ref.T`, `ref.bitcast(dtype)`, or several of these."""
 
-    __slots__ = ("indexers", "ref")
+    __slots__ = ("ref", "transforms")
 
-    def __init__(self, ref: Any, indexers: Sequence[NDIndexer]):
+    def __init__(self, ref: Any, transforms: Sequence[Transform]):
         self.ref = ref
-        self.indexers = tuple(indexers)
+        self.transforms = tuple(transforms)
+
+    @property
+    def type(self) -> AbstractRef:
+        """The type of a reference to what the view shows."""
+        aval = get_aval(self.ref)
+        return aval.update(inner_aval=_shown(aval, self.transforms))
 
     @property
     def shape(self) -> tuple:
-        return transformed_shape(get_aval(self.ref).shape, self.indexers)
+        return _shape_and_dtype(get_aval(self.ref), self.transforms)[0]
 
     @property
     def dtype(self) -> Any:
-        return get_aval(self.ref).dtype
+        return _shape_and_dtype(get_aval(self.ref), self.transforms)[1]
 
     @property
     def ndim(self) -> int:
@@ -142,16 +182,6 @@ class TransformedRef:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
-
-    @property
-    def at(self) -> _RefIndexer:
-        return _RefIndexer(self)
-
-    def __getitem__(self, index: Any) -> Any:
-        return ref_get(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        ref_set(self, index, value)
 
     def get(self, idx: Index = ()) -> Array:
         """What stands at an index."""
@@ -165,11 +195,8 @@ class TransformedRef:
         """Writes at an index and gives what was there."""
         return ref_swap(self, idx, value)
 
-    def addupdate(self, value: ArrayLike, index: Index = None) -> None:
-        ref_addupdate(self, index, value)
-
     def __repr__(self) -> str:
-        return f"TransformedRef({self.ref!r}, {self.indexers})"
+        return f"TransformedRef(ref={self.ref!r}, transforms={self.transforms})"
 
 
 def _no_aval(view: TransformedRef) -> NoReturn:
@@ -186,8 +213,8 @@ class _RefIndexer:
         self.ref = ref
 
     def __getitem__(self, index: Any) -> TransformedRef:
-        ref, indexers = _view(self.ref, index)
-        return TransformedRef(ref, indexers)
+        ref, transforms = _view(self.ref, index)
+        return TransformedRef(ref, transforms)
 
 
 def _is_everything(index: Any) -> bool:
@@ -197,15 +224,37 @@ def _is_everything(index: Any) -> bool:
         x is Ellipsis or (isinstance(x, slice) and x == slice(None)) for x in index)
 
 
-def _view(ref: Any, index: Any) -> tuple[Any, tuple[NDIndexer, ...]]:
-    """The reference itself and the indexers of a view and one more index."""
-    base, indexers = (ref.ref, ref.indexers) if isinstance(ref, TransformedRef) else (ref, ())
+def _parts(ref: Any) -> tuple[Any, AbstractRef, tuple[Transform, ...]]:
+    """The reference itself, its type, and the transformations of a view."""
+    base, transforms = (ref.ref, ref.transforms) if isinstance(ref, TransformedRef) else (ref, ())
     aval = get_aval(base)
     if not isinstance(aval, AbstractRef):
         raise ValueError(f"Can only read and write references, but got {base!r} of type {aval}.")
+    return base, aval, transforms
+
+
+def _shape_and_dtype(ref: AbstractRef, transforms: Sequence[Transform]) -> tuple[tuple[int, ...], Any]:
+    """Of what a view shows. Types of libraries' own need no dtype."""
+    inner: Any = ref.inner_aval
+    return view_type(inner.shape, getattr(inner, "dtype", None), transforms)
+
+
+def _view(ref: Any, index: Any) -> tuple[Any, tuple[Transform, ...]]:
+    """The reference itself and the transformations of a view and one more index."""
+    base, aval, transforms = _parts(ref)
     if _is_everything(index):
-        return base, indexers
-    return base, (*indexers, NDIndexer.make(index, transformed_shape(aval.shape, indexers)))
+        return base, transforms
+    return base, (*transforms, NDIndexer.make(index, _shape_and_dtype(aval, transforms)[0]))
+
+
+def _viewed(ref: Any, make: Callable[[tuple, Any], Transform]) -> TransformedRef:
+    """A view with one more transformation, which depends on the shape and dtype."""
+    base, aval, transforms = _parts(ref)
+    return TransformedRef(base, (*transforms, make(*_shape_and_dtype(aval, transforms))))
+
+
+def _reversed(ref: Any) -> TransformedRef:
+    return _viewed(ref, lambda shape, _: TransposeTransform(tuple(range(len(shape)))[::-1]))
 
 
 # What users call
@@ -259,8 +308,8 @@ def ref_get(ref: Ref | TransformedRef, idx: Index = None) -> Array:
     Raises:
       ValueError: too many indices, or a concrete one out of bounds.
     """
-    base, indexers = _view(ref, idx)
-    leaves, structure = tree.tree_flatten(indexers)
+    base, transforms = _view(ref, idx)
+    leaves, structure = tree.tree_flatten(transforms)
     return get_p.bind(base, *leaves, tree=structure)
 
 
@@ -271,9 +320,9 @@ def ref_swap(ref: Ref | TransformedRef, idx: Index, value: ArrayLike, _function_
     Raises:
       ValueError: the value's shape or dtype is not that of what the index selects.
     """
-    base, indexers = _view(ref, idx)
-    leaves, structure = tree.tree_flatten(indexers)
-    return swap_p.bind(base, _to_dtype(base, value), *leaves, tree=structure)
+    base, transforms = _view(ref, idx)
+    leaves, structure = tree.tree_flatten(transforms)
+    return swap_p.bind(base, _to_dtype(get_aval(base), transforms, value), *leaves, tree=structure)
 
 
 @api_boundary
@@ -285,23 +334,25 @@ def ref_set(ref: Ref | TransformedRef, idx: Index, value: ArrayLike) -> None:
 @api_boundary
 def ref_addupdate(ref: Ref | TransformedRef, idx: Index, x: ArrayLike) -> None:
     """Adds to a reference (or view of one) at an index; see `ref_swap`."""
-    base, indexers = _view(ref, idx)
-    leaves, structure = tree.tree_flatten(indexers)
+    base, transforms = _view(ref, idx)
+    leaves, structure = tree.tree_flatten(transforms)
     addupdate_p.bind(base, x, *leaves, tree=structure)
 
 
-def _to_dtype(ref: Any, value: Any) -> Any:
-    """Weakly typed values take the dtype of the reference where that is of their kind."""
+def _to_dtype(ref: AbstractRef, transforms: Sequence[Transform], value: Any) -> Any:
+    """Weakly typed values take the dtype of what a view shows where that is of their kind."""
     aval = get_aval(value)
-    inner = get_aval(ref).inner_aval
-    if not isinstance(inner, ShapedArray) or not aval.weak_type or isinstance(inner.dtype, dtypes.ExtendedDType):
+    if not isinstance(ref.inner_aval, ShapedArray) or not aval.weak_type:
+        return value
+    _, dtype = _shape_and_dtype(ref, transforms)
+    if isinstance(dtype, dtypes.ExtendedDType):
         return value
     kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
-    if not any(dtypes.issubdtype(aval.dtype, k) and dtypes.issubdtype(inner.dtype, k) for k in kinds):
+    if not any(dtypes.issubdtype(aval.dtype, k) and dtypes.issubdtype(dtype, k) for k in kinds):
         return value
     if type(value) in (bool, int, float, complex):
-        return np.asarray(value, inner.dtype)
-    return hooks.lax.convert_element_type(value, inner.dtype)
+        return np.asarray(value, dtype)
+    return hooks.lax.convert_element_type(value, dtype)
 
 
 # The primitives
@@ -359,14 +410,20 @@ def _freeze_aval(ref: Any) -> tuple[Any, Effects]:
     return ref.inner_aval, frozenset({ReadEffect(0)})
 
 
-def _selected(ref: AbstractRef, avals: Sequence[Any], structure: tree.PyTreeDef) -> ShapedArray:
-    indexers = tree.tree_unflatten(structure, avals)
+def _shown(ref: AbstractRef, transforms: Sequence[Transform]) -> Any:
+    """The type of what a view shows."""
     inner: Any = ref.inner_aval
-    if not indexers:
+    if not transforms:
         return inner
-    if inner.is_high:
-        return inner.ref_get_abstract_eval(ref, *avals, tree=structure)[0]
-    return inner.update(shape=transformed_shape(inner.shape, indexers), sharding=None)
+    shape, dtype = _shape_and_dtype(ref, transforms)
+    return inner.update(shape=shape, dtype=dtype, sharding=None)
+
+
+def _selected(ref: AbstractRef, avals: Sequence[Any], structure: tree.PyTreeDef) -> Any:
+    transforms = tree.tree_unflatten(structure, avals)
+    if transforms and ref.is_high:
+        return ref.inner_aval.ref_get_abstract_eval(ref, *avals, tree=structure)[0]  # type: ignore[attr-defined]
+    return _shown(ref, transforms)
 
 
 @get_p.def_effectful_abstract_eval
@@ -396,19 +453,25 @@ def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure:
     _check_ref(name, ref)
     if ref.is_high:
         return _check_high_value(name, ref, value, idx, structure)
+    if not isinstance(ref.inner_aval, ShapedArray):
+        return _check_type(name, ref, value)
     out = _selected(ref, idx, structure)
     if out.shape != value.shape:
         raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {out.shape}. Value "
                          f"shape: {value.shape}. Transforms: {tree.tree_unflatten(structure, idx)}. ")
     if out.dtype != value.dtype:
         raise ValueError(
-            f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value dtype: {value.dtype}. ")
+            f"Invalid dtype for `{name}`. Ref dtype: {out.dtype}. Value dtype: {value.dtype}. ")
     return out
 
 
 def _check_high_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure: Any) -> Any:
     if idx or structure.num_nodes > 1:
         return ref.inner_aval.ref_swap_abstract_eval(ref, value, *idx, tree=structure)[0]
+    return _check_type(name, ref, value)
+
+
+def _check_type(name: str, ref: Any, value: Any) -> Any:
     if value != ref.inner_aval:
         raise ValueError(f"Invalid type for `{name}`. Ref type: {ref.inner_aval}. Value type: {value}.")
     return value
@@ -439,12 +502,12 @@ def _whole(ref: Ref, read_part: Callable[[Ref], Any]) -> Any:
     return inner.raise_val(*map(read_part, inner.lower_val(ref._refs)))
 
 
-def _high_view(ref: Ref, indexers: Sequence[NDIndexer]) -> tuple[Any, NDIndexer]:
+def _high_view(ref: Ref, transforms: Sequence[Transform]) -> tuple[Any, Transform]:
     """What a type's methods for references get: a reference, or a view of it, and an index."""
-    return TransformedRef(ref, indexers[:-1]) if len(indexers) > 1 else ref, indexers[-1]
+    return TransformedRef(ref, transforms[:-1]) if len(transforms) > 1 else ref, transforms[-1]
 
 
-def _indexers(structure: tree.PyTreeDef, idx: Sequence[Any]) -> Sequence[NDIndexer]:
+def _transforms(structure: tree.PyTreeDef, idx: Sequence[Any]) -> Sequence[Transform]:
     return structure.unflatten(idx)
 
 
@@ -453,29 +516,29 @@ def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
     if not isinstance(ref, Ref):
         _check_ref("get", get_aval(ref))
     if ref._aval.is_high:
-        indexers = _indexers(tree, idx)
+        transforms = _transforms(tree, idx)
         return ref._aval.inner_aval.ref_get_to_lojax(  # type: ignore[attr-defined]
-            *_high_view(ref, indexers)) if indexers else _whole(ref, ref_get)
-    return read(ref._contents(), _indexers(tree, idx))
+            *_high_view(ref, transforms)) if transforms else _whole(ref, ref_get)
+    return read(ref._contents(), _transforms(tree, idx))
 
 
 @swap_p.def_impl
 def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
     _check_value("swap", get_aval(ref), get_aval(value), [get_aval(x) for x in idx], tree)
-    indexers = _indexers(tree, idx)
+    transforms = _transforms(tree, idx)
     if ref._aval.is_high:
-        return _swap_high(ref, value, indexers)
+        return _swap_high(ref, value, transforms)
     old = ref._contents()
-    selected = read(old, indexers) if indexers else old
-    new = write(old, indexers, value)
+    selected = read(old, transforms) if transforms else old
+    new = write(old, transforms, value)
     ref._hold(_on_device(new, ref._aval.inner_aval))
     return selected
 
 
-def _swap_high(ref: Ref, value: Any, indexers: Sequence[NDIndexer]) -> Any:
+def _swap_high(ref: Ref, value: Any, transforms: Sequence[Transform]) -> Any:
     inner: Any = ref._aval.inner_aval
-    if indexers:
-        view, index = _high_view(ref, indexers)
+    if transforms:
+        view, index = _high_view(ref, transforms)
         return inner.ref_swap_to_lojax(view, value, index)
     parts = zip(inner.lower_val(ref._refs), inner.lower_val(value), strict=True)
     return inner.raise_val(*(ref_swap(part, None, x) for part, x in parts))
@@ -488,7 +551,7 @@ def _addupdate(ref: Ref, value: Any, *idx: Any, tree: Any) -> list[Any]:
         old = _get(ref, *idx, tree=tree)
         _swap(ref, ref._aval.inner_aval.vspace_add(old, value), *idx, tree=tree)  # type: ignore[attr-defined]
         return []
-    ref._hold(write(ref._contents(), _indexers(tree, idx), value, add=True))
+    ref._hold(write(ref._contents(), _transforms(tree, idx), value, add=True))
     return []
 
 
@@ -524,8 +587,9 @@ def _empty_value_p() -> Primitive:
 
 AbstractRef.methods.update({
     "__getitem__": ref_get, "__setitem__": ref_set, "addupdate": Ref.addupdate, "at": _RefIndexer,
+    "reshape": Ref.reshape, "transpose": Ref.transpose, "T": _reversed, "bitcast": Ref.bitcast,
     "get": TransformedRef.get, "set": TransformedRef.set, "swap": TransformedRef.swap})
-add_attributes_of_types(("addupdate", "get", "set", "swap"))
+add_attributes_of_types(("addupdate", "bitcast", "get", "set", "swap"))
 
 __all__ = [
     "Ref", "TransformedRef", "addupdate_p", "empty_ref", "free_ref", "freeze", "freeze_p", "get_p", "new_ref",

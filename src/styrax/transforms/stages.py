@@ -23,6 +23,7 @@ from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import PyTree
 from . import module_signature
+from .captured_constants import warn_of_captured
 from .high_types import lowered
 from .jit_shardings import settled
 from .meeting import Meeting
@@ -140,6 +141,7 @@ class Traced(Stage):
         if lowering_platforms is None:
             params = self._program.params
             module_signature.check_platform((*params["in_shardings"], *params["out_shardings"], *self._given))
+        warn_of_captured(self._closed)
         return Lowered(self._program, self._given, lowering_platforms)
 
 

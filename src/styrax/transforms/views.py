@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.trees import tree
 from ..core.types.typing import PyTree
-from .ref_indexing import NDIndexer
+from .ref_indexing import Transform
 from .references import Ref, TransformedRef
 
 
@@ -27,8 +27,8 @@ def _join(_: None, parts: Sequence[Any]) -> TransformedRef:
     return TransformedRef(*parts)
 
 
-def _take_apart(x: _Parts) -> tuple[tuple[Ref, tuple[NDIndexer, ...]], None]:
-    return (x.view.ref, x.view.indexers), None
+def _take_apart(x: _Parts) -> tuple[tuple[Ref, tuple[Transform, ...]], None]:
+    return (x.view.ref, x.view.transforms), None
 
 
 tree.register_pytree_node(_Parts, _take_apart, _join)

@@ -337,10 +337,11 @@ class Builder:
 
     # -- whole jaxprs ---------------------------------------------------------------------------
 
-    def inline(self, closed: ClosedJaxpr, *args: Hlo) -> list[Hlo]:
-        """Write the equations of `closed` into this block and return its results."""
+    def inline(self, closed: ClosedJaxpr, *args: Hlo, scope: str | None = None) -> list[Hlo]:
+        """Write the equations of `closed` into this block and return its results. `scope` is where they stand, by
+        names, if not where the block does."""
         consts = [self.const(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
-        return self._equations(closed.jaxpr, [*consts, *args])
+        return self._equations(closed.jaxpr, [*consts, *args], scope)
 
     def call(self, closed: ClosedJaxpr, *args: Hlo, name: str = "fn") -> list[Hlo]:
         """Call the private function that stands for `closed`."""
@@ -362,14 +363,14 @@ class Builder:
             closed = self.module.programs[key] = _traced(functools.partial(fun, **params), args)
         return self.call(closed, *args, name=name)
 
-    def _equations(self, jaxpr: Jaxpr, args: Sequence[Hlo]) -> list[Hlo]:
+    def _equations(self, jaxpr: Jaxpr, args: Sequence[Hlo], within: str | None = None) -> list[Hlo]:
         env: dict[Any, Hlo] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args, strict=True))
 
         def read(atom: Any) -> Hlo:
             return self.const(atom.val, atom.aval) if isinstance(atom, Literal) else env[atom]
 
         saved = self.avals_in, self.avals_out, self.primitive, self.scope, self.path, self.location
-        scope = self.scope
+        scope = self.scope if within is None else within
         for eqn in jaxpr.eqns:
             self.avals_in = [x.aval for x in eqn.invars]
             self.avals_out = [v.aval for v in eqn.outvars]

@@ -457,7 +457,7 @@ class _OnDemand:
 
     def __get__(self, instance: Any, cls: type) -> Any:
         found: Any = getattr(importlib.import_module(f"styrax.{self.home}"), self.there)
-        if self.owner is Tracer and self.name in ("__getitem__", "__setitem__", "at"):
+        if self.owner is Tracer and self.name in ("__getitem__", "__setitem__", "at", "reshape", "transpose", "T"):
             found = _unless_reference(self.name, found)
         attribute = property(found) if self.is_property else _as_method(self.name, found)
         setattr(self.owner, self.name, attribute)
@@ -482,14 +482,14 @@ def _as_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unless_reference(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of arrays for tracers, some of which stand for references and index in their own way."""
+    """A method of arrays for tracers, some of which stand for references and have views of their own."""
 
     @functools.wraps(function)
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         aval = self.aval
         if type(aval) is AbstractRef:
-            return aval.methods[name](self, *args)
-        return function(self, *args)
+            return aval.methods[name](self, *args, **kwargs)
+        return function(self, *args, **kwargs)
 
     return method
 

@@ -83,13 +83,6 @@ def axes_text(axes: Iterable[Any]) -> str:
     return names[0] if len(names) == 1 else f"({','.join(names)})"
 
 
-def sums_text(sharding: NamedSharding) -> str:
-    """Axes of sums as text, `{U:X}` for one along which they are still to be made."""
-    spec = sharding.spec
-    told = [f"{letter}:{axes_text(axes)}" for letter, axes in (("U", spec.unreduced), ("R", spec.reduced)) if axes]
-    return f"{{{', '.join(told)}}}" if told else ""
-
-
 def on_devices(sharding: NamedSharding, device: Device | ManyDevices) -> NamedSharding:
     """The sharding of an array on a device, or on it and others of its platform, by what its type tells. ValueError for
     a mesh of more devices than there are."""
@@ -177,5 +170,5 @@ def check_explicit(sharding: NamedSharding, where: str = "") -> None:
 
 
 __all__ = ["Committed", "along", "axes_text", "by_default", "check_divides", "check_explicit", "is_replicated",
-           "is_unsummed", "on_devices", "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text",
+           "is_unsummed", "on_devices", "permuted", "resolved", "sharding_of_type", "sharding_text",
            "tells_sharding", "with_mapped_axis"]

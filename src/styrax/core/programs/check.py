@@ -103,6 +103,8 @@ def same_type(a: Any, b: Any) -> bool:
 def _check_eqn(eqn: JaxprEqn, scope: set[Var], jaxpr: Jaxpr) -> None:
     for v in eqn.invars:
         _check_atom(v, scope, "an operand", jaxpr, eqn)
+    if eqn.primitive.traits.control is Control.SCAN:
+        _check_scan_params(eqn, jaxpr)
     avals = [v.aval for v in eqn.invars]
     try:
         with in_its_mesh(eqn):
@@ -204,6 +206,22 @@ def _while(eqn: JaxprEqn) -> list[Call]:
         (eqn.params["cond_jaxpr"].jaxpr, operands[:n] + carry, None),
         (eqn.params["body_jaxpr"].jaxpr, operands[n : n + m] + carry, carry),
     ]
+
+
+_COUNT = (lambda x: isinstance(x, int) and x >= 0, "non-negative int")
+_SCAN_PARAMS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "jaxpr": (lambda x: isinstance(x, ClosedJaxpr), "ClosedJaxpr"),
+    "reverse": (lambda x: isinstance(x, bool), "bool"),
+    "num_consts": _COUNT, "num_carry": _COUNT, "unroll": _COUNT,
+}
+
+
+def _check_scan_params(eqn: JaxprEqn, jaxpr: Jaxpr) -> None:
+    for name, (is_right, wanted) in _SCAN_PARAMS.items():
+        value = eqn.params[name]
+        if not is_right(value):
+            raise _fail(f"invalid scan param {name} of type {type(value).__name__}, {wanted} required: {value}",
+                        jaxpr, eqn)
 
 
 def _scan(eqn: JaxprEqn) -> list[Call]:

@@ -338,8 +338,7 @@ class _Word(str):
 
 
 def pp_indexed(ref: Any, leaves: Sequence[Any], tree: Any, names: Names) -> Doc:
-    """A reference with the indices of an access."""
+    """A reference with the view of it that an access has."""
     words = [_Word(literal_text(v) if type(v) is Literal else names[v]) for v in leaves]
-    indexers = tree.unflatten(words)
-    brackets = "".join(f"[{x}]" for x in indexers) or "[...]"
-    return concat([text(names[ref]), text(brackets)])
+    view = "".join(map(str, tree.unflatten(words))) or "[...]"
+    return concat([text(names[ref]), text(view)])

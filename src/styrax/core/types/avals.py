@@ -232,16 +232,21 @@ class ShapedArray(AbstractValue):
         if getattr(self.memory_space, "name", None) == "Host":
             name += "<host>"
         told = self.given_sharding
-        varies = "" if not self.vma and self.sums is None else self._varying_text()
+        axes = "" if told is None and not self.vma and self.sums is None else self._axes_text()
         if told is None:
-            return f"{name}[{','.join(map(str, self.shape))}]{varies}"
+            return f"{name}[{','.join(map(str, self.shape))}]{axes}"
         mesh = f"({{Explicit: {told.mesh.explicit_axes}}})" if mesh_axis_types else ""
-        return f"{name}[{','.join(hooks.sharding_text(told, self.shape))}]{hooks.sums_text(told)}{varies}{mesh}"
+        return f"{name}[{','.join(hooks.sharding_text(told, self.shape))}]{axes}{mesh}"
 
-    def _varying_text(self) -> str:
-        """The axes of a `shard_map`'s mesh by what is known along them, as text."""
-        told = [("V", self.vma), *zip("UR", self.sums or (), strict=False)]
-        return f"{{{', '.join(f'{letter}:{hooks.axes_text(axes)}' for letter, axes in told if axes)}}}"
+    def _axes_text(self) -> str:
+        """The axes along which values vary, are still to be summed, or were, as text: `{V:x, U:y}`."""
+        unreduced, reduced = self.sums or Sums()
+        if self.given_sharding is not None:
+            spec = self.given_sharding.spec
+            unreduced, reduced = unreduced | spec.unreduced, reduced | spec.reduced
+        told = [f"{letter}:{hooks.axes_text(axes)}"
+                for letter, axes in (("V", self.vma), ("U", unreduced), ("R", reduced)) if axes]
+        return f"{{{', '.join(told)}}}" if told else ""
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -437,7 +442,7 @@ def shaped(shape: tuple, dtype: Any, weak_type: bool = False) -> ShapedArray:
 
 
 def _numpy_aval(x: Any) -> ShapedArray:
-    if x.dtype.kind in "OSUMm":
+    if x.dtype.kind in "OSUMmT":
         raise TypeError(f"Argument of dtype {x.dtype} is not a valid JAX type: it has no numbers in it.")
     return shaped(x.shape, dtypes.canonicalize_dtype(x.dtype))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from .typing import AxisName
 
@@ -64,6 +64,12 @@ class ManualAxisType:
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+    def __copy__(self) -> ManualAxisType:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Self]) -> ManualAxisType:
+        return self
 
     def __repr__(self) -> str:
         return f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"

@@ -74,24 +74,28 @@ def _spread(x: ArrayLike, shape: tuple[int, ...]) -> Array:
     return x if aval.shape == shape and hasattr(x, "aval") else numpy.broadcast_to(x, shape)  # type: ignore[return-value]
 
 
+def _last_indexer(view: TransformedRef) -> NDIndexer | None:
+    """The last step of a view if that is an index."""
+    last = view.transforms[-1] if view.transforms else None
+    return last if isinstance(last, NDIndexer) else None
+
+
 def _elsewhere(ref: RefLike, mask: Array) -> TransformedRef | None:
     """A view by arrays of integers with those out of bounds for which the mask is False: writes there are dropped."""
-    if not isinstance(ref, TransformedRef) or not ref.indexers:
+    if not isinstance(ref, TransformedRef) or (indexer := _last_indexer(ref)) is None:
         return None
-    indexer = ref.indexers[-1]
     if not indexer.int_indexer_shape or any(isinstance(x, Slice) for x in indexer.indices):
         return None
     first, *rest = indexer.indices
     moved = lax.select(mask, _spread(first, mask.shape), lax.full(mask.shape, indexer.shape[0], get_aval(first).dtype))
-    return TransformedRef(ref.ref, [*ref.indexers[:-1], NDIndexer([moved, *rest], indexer.shape, mask.shape)])
+    return TransformedRef(ref.ref, [*ref.transforms[:-1], NDIndexer([moved, *rest], indexer.shape, mask.shape)])
 
 
 def _shifted(ref: RefLike) -> tuple[Array, TransformedRef, Callable[[Any, Any], Array]] | None:
     """For slices that may reach out of bounds: what they select, the window within bounds that they are read from, and
     a function that brings values to where that window begins. None where slices are within bounds for certain."""
-    if not isinstance(ref, TransformedRef) or not ref.indexers:
+    if not isinstance(ref, TransformedRef) or (indexer := _last_indexer(ref)) is None:
         return None
-    indexer = ref.indexers[-1]
     if indexer.int_indexer_shape or all(
             not isinstance(x, Slice) or isinstance(x.start, int) and x.start + x.size <= n or x.stride != 1
             for x, n in zip(indexer.indices, indexer.shape, strict=True)):
@@ -108,7 +112,7 @@ def _shifted(ref: RefLike) -> tuple[Array, TransformedRef, Callable[[Any, Any], 
             entries.append(x)
             if isinstance(x, Slice):
                 shifts.append(np.int32(0))
-    window = TransformedRef(ref.ref, [*ref.indexers[:-1], NDIndexer(entries, indexer.shape, ())])
+    window = TransformedRef(ref.ref, [*ref.transforms[:-1], NDIndexer(entries, indexer.shape, ())])
     sizes = window.shape
 
     def move(x: Any, fill: Any, sign: int = -1) -> Array:

@@ -172,7 +172,8 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
       the same values.
 
     Raises:
-      ValueError: another `to`, an axis that no `shard_map` around has, or values of which something else is said.
+      ValueError: another `to`, an axis that none of the maps around has, or values of which something else is said.
+      NameError: there is no map around, in a program.
       TypeError: axes that are neither a name nor a tuple.
     """
     if to not in ("varying", "reduced", "unreduced"):
@@ -180,8 +181,15 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
     if not isinstance(axis_name, (tuple, str)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     names: tuple[Any, ...] = _names(axis_name)
-    if any(name not in state.axis_sizes for name in names):
-        raise ValueError(f"{'pvary' if to == 'varying' else 'pcast'} should be called under jax.shard_map.")
+    unbound = [name for name in names if name not in state.axis_sizes]
+    if unbound and to == "unreduced":
+        raise ValueError(f"Unsupported pcast from=invarying, to={to!r}")
+    if unbound:
+        what = "pvary" if to == "varying" else "preduced"
+        if state.axis_sizes or state.trace.is_eval:
+            raise ValueError(f"{what} should be called under jax.shard_map.")
+        raise NameError(f"Found an unbound axis name: {unbound[0]}. To fix this, please call {what} under "
+                        "`jax.shard_map`.")
     if not avals.manual:
         return x
 

@@ -359,8 +359,8 @@ def _while_hlo(
     pred_aval = cond_jaxpr.out_avals[0]
     tokens = m.order(cond_jaxpr, body_jaxpr)
 
-    def holds(m2: Any, carry: Any) -> Any:
-        (pred,) = m2.inline(cond_jaxpr, *cond_args, *carry)
+    def holds(m2: Any, carry: Any, scope: str | None = None) -> Any:
+        (pred,) = m2.inline(cond_jaxpr, *cond_args, *carry, scope=scope)
         return pred
 
     def condition(m2: Any, *state: Any) -> Any:
@@ -376,7 +376,7 @@ def _while_hlo(
         pred = carry.pop() if at_hand else None
         new = m2.inline(body_jaxpr, *body_args, *carry)
         if pred_aval.shape:
-            pred = pred or holds(m2, carry)
+            pred = pred or holds(m2, carry, f"{m.path}/body_pred")
             new = [_go_on(m2, pred, n, x) for n, x in zip(new, carry, strict=True)]
         if at_hand:
             new.append(holds(m2, new))
