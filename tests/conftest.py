@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.contexts import one_context
+
 # What XLA makes of a small program runs as fast without its last optimisations and newer emitters, and is there in half
 # the time. Not every plugin's XLA knows the emitters' flag, and one that it does not know ends the process.
 QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -48,6 +50,13 @@ def old_objects_aside() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def context_of_the_module() -> Iterator[None]:
+    """What the oracle lowers for a module's tests is lowered in one context, which goes with it."""
+    with one_context():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

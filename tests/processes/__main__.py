@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from tests.contexts import one_context
 from tests.parallel.outcomes import outcome
 
 from . import SETUP, TABLE
@@ -48,4 +49,5 @@ def main(path: str, number: str, count: str, port: str, *families: str) -> None:
     Path(path).write_bytes(pickle.dumps(found))
 
 
-main(*sys.argv[1:])
+with one_context():
+    main(*sys.argv[1:])
