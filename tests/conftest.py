@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.contexts import one_context
+from tests.quick_oracle import quick_oracle
 
 # What XLA makes of a small program runs as fast without its last optimisations and newer emitters, and is there in half
 # the time. Not every plugin's XLA knows the emitters' flag, and one that it does not know ends the process.
@@ -53,9 +53,9 @@ def old_objects_aside() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def context_of_the_module() -> Iterator[None]:
-    """What the oracle lowers for a module's tests is lowered in one context, which goes with it."""
-    with one_context():
+def quick_oracle_for_the_module() -> Iterator[None]:
+    """What the oracle lowers for a module's tests shares a context, which goes with it."""
+    with quick_oracle():
         yield
 
 

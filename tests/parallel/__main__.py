@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tests.contexts import one_context
+from tests.quick_oracle import quick_oracle
 
 from . import SETUP, TABLE
 from .outcomes import outcome
@@ -75,5 +75,5 @@ def main(path: str, *ways: str) -> None:
     Path(path).write_bytes(pickle.dumps(found))
 
 
-with one_context():
+with quick_oracle():
     main(*sys.argv[1:])
