@@ -45,8 +45,7 @@ def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="module")
 def old_objects_aside() -> Iterator[None]:
-    """For tests that collect: what other tests have left, millions of objects, is not walked."""
-    gc.collect()
+    """For tests that collect: what other tests have left, millions of objects, is not walked, nor is it now."""
     gc.freeze()
     yield
     gc.unfreeze()
