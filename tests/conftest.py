@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.quick_oracle import quick_oracle
+
 # What XLA makes of a small program runs as fast without its last optimisations and newer emitters, and is there in half
 # the time. Not every plugin's XLA knows the emitters' flag, and one that it does not know ends the process.
 QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -43,11 +45,17 @@ def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="module")
 def old_objects_aside() -> Iterator[None]:
-    """For tests that collect: what other tests have left, millions of objects, is not walked."""
-    gc.collect()
+    """For tests that collect: what other tests have left, millions of objects, is not walked, nor is it now."""
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_oracle_for_the_module() -> Iterator[None]:
+    """What the oracle lowers for a module's tests shares a context, which goes with it."""
+    with quick_oracle():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

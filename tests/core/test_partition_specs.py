@@ -12,6 +12,8 @@ import pytest
 
 import styrax
 
+pytestmark = pytest.mark.usefixtures("old_objects_aside")
+
 EXPRESSIONS = {
     "unreduced": lambda P: [P("x", unreduced={"y"}), P(None, None, unreduced={"y"}), P(unreduced={"y"}),
                             P("a", ("b", "c"), reduced={"d"}), P("x")],

@@ -17,6 +17,8 @@ from jax._src import tree_util as inner
 
 from styrax.core.trees import registry, tree, tree_paths
 
+pytestmark = pytest.mark.usefixtures("old_objects_aside")
+
 Point = namedtuple("Point", "x y")
 Other = namedtuple("Other", "x y")
 

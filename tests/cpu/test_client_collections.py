@@ -22,6 +22,9 @@ gc.freeze()
 frozen = gc.get_freeze_count()
 print(*(a == b for a, b in zip(compiled(4), (True, frozen))))
 assert len([x for x in gc.get_objects(2)]) < frozen  # they have not been thawed
+asked, gc.get_freeze_count = [], lambda: asked.append(1) or frozen
+jax.jit(lambda x: x - 5)(1.0)
+assert not asked  # (the answer is a walk through all that is frozen)
 """
 
 

@@ -15,6 +15,8 @@ import pytest
 from styrax.cpu import dispatch, llvm, native_queue, runtime
 from styrax.cpu.buffers import Pool, class_bytes
 
+pytestmark = pytest.mark.usefixtures("old_objects_aside")
+
 I64, P = ctypes.c_int64, ctypes.c_void_p
 
 CODE = """

@@ -12,6 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from tests.quick_oracle import quick_oracle
+
 from . import SETUP, TABLE
 from .outcomes import outcome
 from .own import ROWS
@@ -73,4 +75,5 @@ def main(path: str, *ways: str) -> None:
     Path(path).write_bytes(pickle.dumps(found))
 
 
-main(*sys.argv[1:])
+with quick_oracle():
+    main(*sys.argv[1:])

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from tests.parallel.outcomes import outcome
+from tests.quick_oracle import quick_oracle
 
 from . import SETUP, TABLE
 
@@ -48,4 +49,5 @@ def main(path: str, number: str, count: str, port: str, *families: str) -> None:
     Path(path).write_bytes(pickle.dumps(found))
 
 
-main(*sys.argv[1:])
+with quick_oracle():
+    main(*sys.argv[1:])

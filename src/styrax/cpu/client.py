@@ -30,6 +30,8 @@ from .dispatch import make_caller
 from .eager import Eager
 from .executable import Executable, Memory, drain
 
+_frozen: list[bool] = []  # whether others were seen to freeze objects; to ask is to count them all
+
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
@@ -41,7 +43,9 @@ def _without_collections() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            if not gc.get_freeze_count():  # (what others have frozen stays so)
+            if not _frozen and gc.get_freeze_count():
+                _frozen.append(True)
+            if not _frozen:  # (what others have frozen stays so)
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
