@@ -180,6 +180,17 @@ class Builder:
             return
         self.ops.append(Point([v for v in index if v.op == "var"], target.buffer, target.place(index), e))
 
+    def joined(self, shape: Sequence[Index], pieces: Sequence[tuple[Value, Index]], dimension: int) -> Value:
+        """Pieces in memory, side by side along a dimension, which they need not have; each comes with the place where
+        it begins."""
+        dtype = pieces[0][0].dtype
+        whole = Stored(self, self.buffer(dtype, self.product(shape)), tuple(shape), dtype)
+        for x, start in pieces:
+            offset = unwrap(self.imul(self.index(start), whole.strides[dimension]))
+            strides = [s for d, s in enumerate(whole.strides) if d != dimension or x.ndim == whole.ndim]
+            self.write(Stored(self, whole.buffer, x.shape, dtype, strides, offset), x)
+        return whole
+
     def view(self, value: Value) -> Value:
         """The value in memory; one that only rearranges what is stored, by strides, where it lies."""
         if not isinstance(value, Computed):

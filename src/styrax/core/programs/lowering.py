@@ -223,6 +223,10 @@ class Builder(Scalars, Protocol):
     def in_memory(self, value: Value) -> Value:
         """The value, contiguous in memory."""
 
+    def joined(self, shape: Sequence[Index], pieces: Sequence[tuple[Value, Index]], dimension: int) -> Value:
+        """Pieces in memory, side by side along a dimension, which they need not have; each comes with the place where
+        it begins."""
+
     def reshaped(self, value: Value, shape: Sequence[Index]) -> Value:
         """The value, contiguous in memory, in another shape."""
 

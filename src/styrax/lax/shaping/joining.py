@@ -52,6 +52,9 @@ def _concatenate_dtype(*operands: Any, dimension: int) -> Any:
     return operands[0].dtype
 
 
+MANY = 8  # pieces, more of which are put into memory before they are read
+
+
 def _concatenate_loops(b: Builder, *xs: Any, dimension: int) -> Any:
     starts, start = [], 0
     for x in xs:
@@ -59,6 +62,8 @@ def _concatenate_loops(b: Builder, *xs: Any, dimension: int) -> Any:
         start = start + x.shape[dimension]
     filled = [x.shape[dimension] != 0 or type(x.shape[dimension]) is not int for x in xs]
     pieces = [(x, s) for x, s, f in zip(xs, starts, filled, strict=True) if f] or [(xs[0], 0)]
+    if len(pieces) > MANY:  # to find the piece of an element would take longer than to write all
+        return b.joined(b.avals_out[0].shape, pieces, dimension)
 
     def at(index: Any) -> Any:
         return _guarded(b, pieces, index, dimension)
@@ -152,6 +157,9 @@ def _stack_dtype(*operands: Any, axis: int) -> Any:
 
 
 def _stack_loops(b: Builder, *xs: Any, axis: int) -> Any:
+    if len(xs) > (MANY if axis == 0 else 2 * MANY):  # (across rows memory is written in small pieces)
+        return b.joined(b.avals_out[0].shape, [(x, k) for k, x in enumerate(xs)], axis)
+
     def at(index: Any) -> Any:
         inner = [*index[:axis], *index[axis + 1 :]]
         value = xs[-1].at(inner)
