@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.txt"))
 NAMES = [step.name for step in PASSES]
 ON_LOOPS = NAMES[NAMES.index("schedule") + 1:]
-OVER_UNITS = NAMES[NAMES.index("split-reduction"):NAMES.index("schedule") + 1]
+OVER_UNITS = NAMES[NAMES.index("peeling"):NAMES.index("schedule") + 1]
 FEWEST = 5  # files of a pass
 
 

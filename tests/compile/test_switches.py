@@ -72,6 +72,10 @@ def records(j):
     return lambda x, y, z: j.numpy.stack([x, y, z], 1)
 
 
+def rows_of_their_own(j):
+    return lambda x: j.numpy.stack([x * 2, j.numpy.sin(x)])
+
+
 def large(j):
     return lambda x: j.numpy.sin(x) * x
 
@@ -104,6 +108,7 @@ PROGRAMS = {
     "transpose-folding": (turned_product, array(20, 24), array(20, 32)),
     "cse": (twice, array(8)),
     "dce": (unused, array(8)),
+    "peeling": (rows_of_their_own, array(40)),
     "split-reduction": (total, array(200000)),
     "loop-distribution": (tail_of_rows, array(40, 20)),
     "transposition": (transposed, array(64, 48)),

@@ -97,3 +97,38 @@ def test_work_is_linear(join):
         return compile_to_loops(f([np.ones(100, np.float32)] * count), "f").work
 
     assert work(300) < 300 / 30 * 1.5 * work(30)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_pieces_in_common(axis):
+    """Two wholes that begin alike are two, and are read while another is written."""
+    def f(j, xs):
+        a, b, c = (j.numpy.sin(x) for x in xs)
+        first, second = j.numpy.stack([a, b], axis), j.numpy.stack([a, c], axis)
+        third = j.numpy.stack([a + 1, second.sum(axis), j.numpy.cumsum(b)])
+        return j.numpy.concatenate([v.ravel() for v in (
+            first, second, first + second[::-1], third, j.numpy.cumsum(third, 0), first.sum(axis), second.T)])
+
+    check(f, pieces(3, (30,), np.float32))
+
+
+def test_systems_of_equations():
+    """Right-hand sides that stack their components, in the steps of a solver, of one state and of many."""
+    def right(j, y):
+        a, b, c = y
+        return j.numpy.stack([10 * (b - a), a * (28 - c) - b, j.numpy.where(a > 0, a * b - c, c)])
+
+    def solved(j, y):
+        def step(y, _):
+            k1 = right(j, y)
+            k2 = right(j, y + 0.005 * k1)
+            y = y + 0.01 * (k1 / 3 + k2 * 2 / 3)
+            return y, y[0]
+
+        return j.numpy.concatenate([x.ravel() for x in j.lax.scan(step, y, None, length=5)])
+
+    y = np.array([1.0, 2.0, 3.0], np.float32)
+    for shape in ((), (1,), (40,), (3, 20)):
+        check(lambda j, xs: solved(j, xs[0]), [np.broadcast_to(y.reshape(3, *(1 for _ in shape)), (3, *shape)).copy()])
+    check(lambda j, xs: j.vmap(lambda y: solved(j, y))(xs[0]), [np.broadcast_to(y, (17, 3)).copy()])
+    check(lambda j, xs: j.grad(lambda y: solved(j, y).sum())(xs[0]), [y])

@@ -17,11 +17,11 @@ from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
 from ..core.trees.tree import tree_map
 from ..core.types import dtypes
-from ..core.types.avals import typed
+from ..core.types.avals import as_bound, typed
 from ..core.types.typing import Function, PyTree
 from .aliasing import check_arguments, check_rule_results
 from .calls import tangent_dtype
-from .custom_arguments import bound_leaves, call_eagerly, positions, resolve_kwargs, split, without_tangents
+from .custom_arguments import call_eagerly, check_leaves, positions, resolve_kwargs, split, without_tangents
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, leaf_path, wraps
@@ -133,12 +133,12 @@ class custom_jvp(NestedRules, Generic[P, R]):
             values = without_tangents(values, self.nondiff_argnums)
         nondiff, dynamic, fixed = split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
-        leaves = bound_leaves(leaves, "custom_jvp_call")
+        check_leaves(leaves, "custom_jvp_call")
         fun = _Primal(self.fun, in_tree, fixed)
 
         def jvp(*flat: Any) -> list[Any]:
             half = len(flat) // 2
-            pair = rule(*nondiff, in_tree.unflatten(flat[:half]), in_tree.unflatten(flat[half:]))
+            pair = rule(*nondiff, in_tree.unflatten(map(as_bound, flat[:half])), in_tree.unflatten(flat[half:]))
             return _check_jvp(pair, name, function_name(rule), fun)
 
         jvp.__name__ = function_name(rule)
@@ -279,7 +279,7 @@ class custom_vjp(NestedRules, Generic[P, R]):
                 "contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should "
                 "typically not be indicated as nondiff_argnums.")
         leaves, in_tree = tree.tree_flatten(dynamic)
-        leaves = bound_leaves(leaves)
+        check_leaves(leaves)
         fun = _Primal(self.fun, in_tree, fixed)
         check_arguments(leaves, (), "custom_vjp", fun.debug_info)
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)

@@ -101,11 +101,8 @@ def without_tangents(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[Any, 
     return tuple(tree.tree_map(hold, a) if i in at else a for i, a in enumerate(args))
 
 
-def bound_leaves(leaves: Sequence[Any], what: str = "") -> list[Any]:
-    """Arguments as functions get them: numbers and NumPy's arrays with the dtypes of arrays, for which they may ask.
-
-    Raises TypeError for what is no array; it says that this was an argument of `what`, if that is given.
-    """
+def check_leaves(leaves: Sequence[Any], what: str = "") -> None:
+    """Raises TypeError for what is no array; it says that this was an argument of `what`, if that is given."""
     for i, x in enumerate(leaves):
         try:
             get_aval(x)
@@ -114,16 +111,17 @@ def bound_leaves(leaves: Sequence[Any], what: str = "") -> list[Any]:
                 raise
             raise TypeError(f"Error interpreting argument to {what} as a JAX value. The problematic value is of type "
                             f"{type(x)} and was passed to {what} at position {i}.\n") from None
-    return [as_bound(x) for x in leaves]
 
 
 def call_eagerly(fun: Callable, values: Sequence[Any], nondiff: Sequence[int], what: str = "") -> Any:
-    """Calls a function without regard to its rules, as where nothing is transformed."""
+    """Calls a function without regard to its rules, as where nothing is transformed. Numbers and NumPy's arrays come
+    with the dtypes of arrays, for which it may ask."""
     _, dynamic, fixed = split(values, nondiff)
     leaves, in_tree = tree.tree_flatten(dynamic)
     if all(isinstance(x, Array) for x in leaves):
         return fun(*values)
-    args = list(in_tree.unflatten(bound_leaves(leaves, what)))
+    check_leaves(leaves, what)
+    args = list(in_tree.unflatten(map(as_bound, leaves)))
     for i, x in fixed:
         args.insert(i, x)
     return fun(*args)

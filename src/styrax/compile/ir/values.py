@@ -185,15 +185,17 @@ class Define(Operation):
 
 
 class Point(Operation):
-    """buffer[place(vars)] = value(vars), for all of `vars`."""
+    """buffer[place(vars)] = value(vars), for all of `vars`. One of several with the same `whole` stores a part of what
+    that stood for; the parts do not overlap."""
 
-    __slots__ = ("vars", "buffer", "place", "value")
+    __slots__ = ("vars", "buffer", "place", "value", "whole")
 
-    def __init__(self, vars: Sequence[Expr], buffer: Buffer, place: Expr, value: Expr):
+    def __init__(self, vars: Sequence[Expr], buffer: Buffer, place: Expr, value: Expr, whole: Operation | None = None):
         self.vars = tuple(vars)
         self.buffer = buffer
         self.place = place
         self.value = value
+        self.whole = whole
 
     def shown(self) -> Sequence[Expr]:
         return (self.place, self.value)

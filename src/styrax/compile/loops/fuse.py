@@ -61,13 +61,14 @@ class Group:
     """Operations over common loops: `outer` P and `inner` I. What is read and written is said by buffers that have
     their own memory, as everywhere in this pass."""
 
-    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "finished", "scalars", "places")
+    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "parts", "finished", "scalars", "places")
 
     def __init__(self, op: Point | Reduce, aliases: Aliases):
         self.members: list[Member] = []
         self.reads: set[Buffer] = set()
         self.writes: set[Buffer] = set()
         self.stored: dict[Buffer, Member] = {}  # buffer -> the Point that stores it
+        self.parts: set[Buffer] = set()  # stored by Points in parts
         self.finished: dict[Buffer, tuple[Member, Expr, Expr]] = {}  # buffer of a reduction -> (member, place, value)
         self.scalars: set[Expr] = set()
         self.places: dict[Buffer, list[Expr]] = {}  # where a buffer is read, of the first few
@@ -91,6 +92,8 @@ class Group:
         if isinstance(op, Point):
             self.writes.add(op.buffer)
             self.stored[op.buffer] = member
+            if op.whole is not None:
+                self.parts.add(op.buffer)
         else:
             for buffer, place, value in op.stores:
                 self.writes.add(buffer)
@@ -141,6 +144,13 @@ def _fuse_block(b: Builder, ops: Sequence[Operation], aliases: dict[Buffer, Buff
         else:
             out.append(unit)  # type: ignore[arg-type]
     return out
+
+
+def _another_part(group: Group, op: Point | Reduce) -> bool:
+    """Whether an operation stores a part of what members of the group store other parts of."""
+    if not isinstance(op, Point) or op.whole is None or op.buffer not in group.stored:
+        return False
+    return group.stored[op.buffer].op.whole is op.whole  # type: ignore[union-attr]
 
 
 def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr], aliases: Aliases) -> list[Operation]:
@@ -269,13 +279,15 @@ class Fuser:
         if any(d in group.scalars for e in operation_exprs(op) for d in e.deps):
             return None  # needs a finished scalar: another nest
         writes = {op.buffer} if isinstance(op, Point) else {s[0] for s in op.stores}
-        if writes & (group.reads | group.writes):
+        if writes & group.reads or writes & group.writes and not _another_part(group, op):
             return None
         mapping: dict[Expr, Expr] = {}
         needed: list[tuple[Expr, Member, Expr | None]] = []  # load, who makes it, its value
         shared: list[tuple[Expr, Expr]] = []
         for n in its_loads:
             buffer = root(self.aliases, n.attr[0])
+            if buffer in group.parts:
+                return None
             if buffer in group.stored:
                 member = group.stored[buffer]
                 assert isinstance(member.op, Point)
@@ -392,11 +404,11 @@ class Fuser:
                 part = load.attr[1]
                 replaced[load] = value if part is None else value.args[part]
         op = self._moved(op, mapping, {**memo, **replaced})
-        if isinstance(op, Point) and op.buffer.once:
+        if isinstance(op, Point) and op.buffer.once and op.whole is None:
             for m in group.members:  # what is stored already is not stored again
                 twin = m.op
                 if isinstance(twin, Point) and twin.value is op.value and twin.place is op.place and (
-                        twin.buffer.once and twin.buffer.dtype == op.buffer.dtype
+                        twin.whole is None and twin.buffer.once and twin.buffer.dtype == op.buffer.dtype
                         and twin.buffer.size == op.buffer.size and m.phase == phase):
                     self.aliases[op.buffer] = twin.buffer
                     return op
@@ -442,7 +454,7 @@ class Fuser:
             return self.b.arena.substitute(e, mapping, memo)
 
         if isinstance(op, Point):
-            return Point([mapping[v] for v in op.vars], op.buffer, sub(op.place), sub(op.value))
+            return Point([mapping[v] for v in op.vars], op.buffer, sub(op.place), sub(op.value), op.whole)
         return Reduce([mapping[v] for v in op.outer], [mapping[v] for v in op.ranges], op.targets, op.initial,
                       op.combine, op.name, list(map(sub, op.values)),
                       [(buf, sub(place), sub(value)) for buf, place, value in op.stores])

@@ -55,8 +55,8 @@ def _cut(b: Builder, comparison: Expr, v: Expr) -> int | None:
     return -rest.attr + (not strict) if factor.attr == 1 else rest.attr + strict
 
 
-def _decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
-    """A node with new operands, which may decide conditions."""
+def decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
+    """A node with new operands, which may decide conditions: for `substitute`."""
     if e.op in ("lt", "le", "gt", "ge", "eq", "ne", "select"):
         return getattr(b, e.op)(*args)
     if e.op in ("and", "or", "not") and e.dtype == BOOL:
@@ -92,7 +92,7 @@ def split(b: Builder, loop: Statement) -> list[Statement]:
         mapping = {v: b.iadd(i, low)}
 
         def at(e: Expr, mapping: dict[Expr, Expr] = mapping, memo: dict[Expr, Expr] = memo) -> Expr:
-            return b.arena.substitute(e, mapping, memo, lambda node, args: _decided(b, node, args))
+            return b.arena.substitute(e, mapping, memo, lambda node, args: decided(b, node, args))
 
         body: list[Statement] = [Store(s.buffer, at(s.offset), at(s.value)) for s in loop.body if isinstance(s, Store)]
         out += body if high - low == 1 else [Loop(

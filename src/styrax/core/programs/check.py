@@ -218,8 +218,8 @@ _SCAN_PARAMS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 def _check_scan_params(eqn: JaxprEqn, jaxpr: Jaxpr) -> None:
     for name, (is_right, wanted) in _SCAN_PARAMS.items():
-        value = eqn.params[name]
-        if not is_right(value):
+        value = eqn.params.get(name)
+        if name in eqn.params and not is_right(value):
             raise _fail(f"invalid scan param {name} of type {type(value).__name__}, {wanted} required: {value}",
                         jaxpr, eqn)
 
