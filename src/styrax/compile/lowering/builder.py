@@ -23,7 +23,7 @@ from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
 if TYPE_CHECKING:
     from .interchange import Elements
 
-OFTEN = 16  # so often read, what costs anything is stored: registers keep an element for a few uses only
+OFTEN = 16  # so often read, what is made of indices alone is stored if it costs anything: indices have 64 bits
 MAX_WORK = 250  # elements of others that one may be made of before it is stored
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
 
@@ -141,7 +141,7 @@ class Builder:
         """A value for a consumer that reads each element several times: kept where it costs something."""
         if not isinstance(value, Computed) or times == 1:
             return value
-        often = isinstance(times, int) and times >= OFTEN
+        often = isinstance(times, int) and times >= OFTEN and not value.probe()[1].reads
         if value.cost < (1 if often else WORTH_KEEPING):
             return value
         if value.kept is None or value.kept[0] is not self.ops:
