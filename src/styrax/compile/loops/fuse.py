@@ -341,7 +341,9 @@ class Fuser:
         return True
 
     def _complete(self, own: Sequence[Expr], mapping: dict[Expr, Expr], group: Group) -> bool:
-        """Maps the variables that no shared memory has decided, by equal extents in order."""
+        """Maps the variables that no shared memory has decided, by equal extents in order. Where none is decided, the
+        order is that of the group: what walks the other way round is better off on its own."""
+        free = not mapping
         taken = set(mapping.values())
         available = [g for g in group.outer + group.inner if g not in taken]
         for v in own:
@@ -351,7 +353,10 @@ class Fuser:
             if g is None:
                 return False
             mapping[v] = g
-            available.remove(g)
+            if free:
+                del available[: available.index(g) + 1]
+            else:
+                available.remove(g)
         return True
 
     def _admit(self, group: Group, op: Point | Reduce, mapping: dict[Expr, Expr],

@@ -128,8 +128,18 @@ class Nest:
             finished, rare = [value for *_, value in stores], [place for _, place, _ in stores]
             for roots, direct, often in ((values, places, 1.0 if m.inner else seldom), (finished, rare, seldom)):
                 for place in (*direct, *(n.args[0] for n in walk(roots) if n.op == "load")):
-                    out[place] = max(often, out.get(place, 0))
+                    out[place] = max(often * self._share(place), out.get(place, 0))
         return out
+
+    def _share(self, place: Expr) -> float:
+        """The part of the turns in which guards let a place be touched, estimated: a piece of what is joined is as long
+        as it is."""
+        share = 1.0
+        for n in walk([place]):
+            if n.op == "guard" and n.args[2].op == "const":
+                longest = max((self.size(v) for v in n.args[1].deps if v in self.b.extents), default=1)
+                share = min(share, n.args[2].attr / max(1, longest))
+        return share
 
     def alike(self) -> list[Expr]:
         """The outer loops whose iterations can be lanes or rows: the extents inside are the same in each."""
