@@ -13,16 +13,18 @@ BYTES = tuple(t for t in INTS if t not in ("int4", "uint4"))
 
 
 STEPS = "JAX takes subnormal numbers for zeros, which are on the other side of a step"
+FAR = "slopes of slopes of asinh overflow or not by the order in which XLA multiplies"
+UNARY_LIMITS = {**dict.fromkeys(("ceil", "floor", "sign"), ("normal", STEPS)), "asinh": ("moderate", FAR)}
 
 
 def unary(dtypes: Collection[str], name: str) -> Row:
-    steps = name in ("ceil", "floor", "sign")
-    code = f"lax.{name}(normal({{0}}))" if steps else f"lax.{name}({{0}})"
+    made, limit = UNARY_LIMITS.get(name, ("", ""))
+    code = f"lax.{name}({made}({{0}}))" if made else f"lax.{name}({{0}})"
     return Row(
         name.removeprefix("bitwise_"),
         lambda d: Call(code, (d.value(dtypes),)),
         KINDS.get(name, "smooth"),
-        limit=STEPS if steps else "",
+        limit=limit,
     )
 
 
@@ -151,10 +153,10 @@ CUTS = (
 
 
 ON_CUTS = "on the cuts of asin, acos, their hyperbolic kin and sqrt JAX takes no notice of a zero's sign"
-HALF_NAN = "JAX's atan and atanh have an angle where an operand is NaN, or infinite and NaN"
+HALF_NAN = "JAX's atan and atanh have angles of NaN, or of NaN and infinity, and see no zero's sign on their cuts"
 BLIND = ("asin", "acos", "asinh", "acosh", "sqrt", "rsqrt")
 CUT_LIMITS = {**dict.fromkeys(BLIND, ("unsigned", ON_CUTS)),
-              **dict.fromkeys(("atan", "atanh"), ("limited", HALF_NAN))}
+              **dict.fromkeys(("atan", "atanh"), ("settled", HALF_NAN))}
 ENDLESS = "of huge numbers XLA's series of the incomplete gamma functions do not end"
 VANISHING = "JAX's slopes of gamma samples are off, by a fifth in places, where the density underflows"
 SERIES = ("igamma", "igammac", "igamma_grad_a")

@@ -211,6 +211,7 @@ UNABLE = (
     "ad_util.Zero'>",  # a tangent that is zero, reshaped: variadic reductions of numbers beside integers
     "has no attribute accum",  # a reference's slope in reverse, linearized
     "unbound axis name",  # programs name bound axes alone: JAX has lost one
+    "with verifier errors",  # JAX's own text for XLA is wrong
 )
 
 

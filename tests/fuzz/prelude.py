@@ -368,6 +368,11 @@ def limited(x):
     return jnp.where(jnp.isfinite(x), x, jnp.ones_like(x))
 
 
+def settled(x):
+    """Complex x without what the branch of an arctangent would hang on."""
+    return unsigned(limited(x))
+
+
 def distinct(x):
     """x of moderate size, its ranks along the last axis added: no two elements the same."""
     x = jnp.where(jnp.abs(x) < 100, x, jnp.ones_like(x))

@@ -488,3 +488,44 @@ def test_what_is_no_array_is_refused_eagerly(kind):
     for j in (styrax, jax):
         with pytest.raises(TypeError, match="JAX (value|type)"):
             _ruled(j, kind, lambda x, y: x)("text", 1.0)
+
+
+WRAPPED = {
+    "grad": (styrax.grad, 12.0),
+    "jit of grad": (lambda f: styrax.jit(styrax.grad(f)), 12.0),
+    "vmap of grad": (lambda f: lambda x: styrax.vmap(styrax.grad(f))(styrax.numpy.stack([x, x + 1])), [12.0, 18.0]),
+    "hessian": (styrax.hessian, 6.0),
+}
+
+
+def _through_a_reference(written):
+    """x² and what a reference holds, by a rule that takes tangents through both."""
+    def fun(x):
+        ref = styrax.new_ref(styrax.numpy.ones((1, 1)))
+        ref[...] += written(x)
+        return x * x, styrax.freeze(ref)
+
+    ruled = styrax.custom_jvp(fun)
+    ruled.defjvp(lambda primals, tangents: styrax.jvp(fun, primals, tangents))
+    return ruled
+
+
+@pytest.mark.parametrize("wrap", ["grad", "jit of grad", "vmap of grad"])
+def test_what_references_hold_of_no_tangent_has_no_slope(wrap):
+    """What follows has no derivative to take (JAX takes the first of these only)."""
+    def f(x):
+        a, held = _through_a_reference(lambda x: 1.0)(x)
+        return a * 3 + styrax.lax.linalg.cholesky_update(held, styrax.numpy.ones(1))[0, 0]
+
+    transformed, slope = WRAPPED[wrap]
+    np.testing.assert_allclose(transformed(f)(styrax.numpy.float32(2.0)), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", ["grad", "jit of grad", "hessian"])
+def test_what_references_hold_of_tangents_has_a_slope(wrap):
+    def f(x):
+        a, held = _through_a_reference(lambda x: x * x)(x)
+        return a + 2 * held[0, 0]
+
+    transformed, slope = WRAPPED[wrap]
+    np.testing.assert_allclose(transformed(f)(styrax.numpy.float32(2.0)), slope, rtol=1e-6)

@@ -137,7 +137,7 @@ class JVPTrace(Trace):
             outs = jvp(*primals, *shown)
         half = len(outs) // 2
         # on a tape, what does not depend on its tangents is no part of a linear function: it counts as zero
-        return [p if self.tape is not None and not self.tape.is_unknown(t) else self._rewrap(p, t)
+        return [p if self.tape is not None and not self.tape.depends(t) else self._rewrap(p, t)
                 for p, t in zip(outs[:half], outs[half:], strict=True)]
 
     def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,

@@ -54,11 +54,12 @@ class PartialTrace(Trace):
     outer traces alike.
     """
 
-    __slots__ = ("parent", "eqns", "scopes_outside", "_invalidated")
+    __slots__ = ("parent", "eqns", "scopes_outside", "_has_references", "_invalidated")
 
     def __init__(self, parent: Trace):
         self.parent = parent
         self.eqns: list[JaxprEqn] = []
+        self._has_references = False
         self.scopes_outside = len(current_name_stack())  # they are open again where the record is run
         self._invalidated = False
 
@@ -71,6 +72,23 @@ class PartialTrace(Trace):
 
     def is_unknown(self, x: Any) -> bool:
         return type(x) is PartialTracer and x._trace is self
+
+    def depends(self, x: Any) -> bool:
+        """Whether a value hangs on arguments of the record. One that is read from references which nothing of that kind
+        was written to is unknown and does not."""
+        if not self.is_unknown(x):
+            return False
+        if not self._has_references:
+            return True
+        made: set[Var] = set()
+        reached: set[Var] = set()
+        for eqn in self.eqns:
+            operands = [a for a in eqn.invars if type(a) is Var]
+            if any(a in reached or a not in made for a in operands):
+                reached.update(eqn.outvars)
+                reached.update(a for a in operands if type(a.aval) is AbstractRef)
+            made.update(eqn.outvars)
+        return x.var in reached or x.var not in made
 
     def to_atom(self, x: Any) -> Any:
         if type(x) is PartialTracer and x._trace is self:
@@ -106,6 +124,7 @@ class PartialTrace(Trace):
             context = metadata.current()
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
         self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, place, context))
+        self._has_references |= primitive.ref_primitive
         outs = [PartialTracer(self, v) for v in outvars]
         return outs if many else outs[0]
 
