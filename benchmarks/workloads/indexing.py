@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .catalog import Workload, floats
@@ -38,6 +39,16 @@ def segment_arguments(shape, rng):
     return [*floats(shape, rng=rng), np.sort(rng.integers(0, 1000, shape[0])).astype(np.int32)]
 
 
+@jax.jit
+def joined(pieces):
+    return jnp.concatenate(pieces) * 2
+
+
+def pieces(shape, rng):
+    count, size = shape
+    return [floats(*[(size,)] * count, rng=rng)]
+
+
 def numpy_scatter_add(x, indices, updates):
     out = x.copy()
     np.add.at(out, indices, updates)
@@ -59,4 +70,8 @@ SCATTER_ADD = Workload(
 SEGMENT_SUM = Workload(
     "segment sum", segment_sum, segment_arguments, [(1_000_000,), (10_000, 16)],
     lambda rng: (rng.integers(10_000, 300_000), rng.integers(1, 8)), tolerance=1e-3,
+)  # fmt: skip
+JOINED = Workload(
+    "many arrays joined", joined, pieces, [(100, 3000), (30, 100)],
+    lambda rng: (rng.integers(2, 150), rng.integers(10, 5000)), numpy=lambda pieces: np.concatenate(pieces) * 2,
 )  # fmt: skip

@@ -122,6 +122,27 @@ def cluster_arguments(shape, rng):
     return floats((centres, dims), (points, dims), rng=rng)
 
 
+@jax.jit
+def many_attractors(start):
+    def right(y):
+        a, b, c = y
+        return jnp.stack([10 * (b - a), a * (28 - c) - b, a * b - 8 / 3 * c])
+
+    def step(y, _):
+        k1 = right(y)
+        k2 = right(y + 0.0025 * k1)
+        k3 = right(y + 0.0025 * k2)
+        k4 = right(y + 0.005 * k3)
+        return y + 0.005 / 6 * (k1 + 2 * k2 + 2 * k3 + k4), y[0].mean()
+
+    return lax.scan(step, start, None, length=100)[1]
+
+
+@jax.jit
+def slopes_on_grid(x):
+    return jnp.stack(jnp.gradient(x))
+
+
 TRAJECTORY = Workload("Lorenz by Runge-Kutta", trajectory, one_array, [(3,)], tolerance=1.0)
 OSCILLATORS = Workload(
     "many oscillators", oscillators, lambda shape, rng: [0.1 * x for x in one_array(shape, rng)],
@@ -149,4 +170,12 @@ WARP = Workload(
 CLUSTERS = Workload(
     "k-means", clusters, cluster_arguments, [(10_000, 16, 32), (100, 2, 3)],
     lambda rng: (rng.integers(100, 12_000), rng.integers(2, 32), rng.integers(2, 40)), tolerance=1e-2,
+)  # fmt: skip
+ATTRACTORS = Workload(
+    "many Lorenz attractors", many_attractors, one_array, [(3, 1000), (3, 10)], lambda rng: (3, rng.integers(5, 3000)),
+    tolerance=1e-2,
+)  # fmt: skip
+SLOPES = Workload(
+    "slopes on a grid", slopes_on_grid, one_array, [(500, 500), (30, 30)], between(10, 600, 2),
+    numpy=lambda x: np.stack(np.gradient(x)),
 )  # fmt: skip
