@@ -284,3 +284,18 @@ class Token(Value):
         self.shape = ()
         self.dtype = BOOL
         self.depth = 0
+
+
+def rewrite_operations(ops: Sequence[Operation], change: Callable[[Operation], Sequence[Operation]]
+                       ) -> Sequence[Operation]:
+    """The operations, also those of blocks inside, with each replaced by what `change` gives for it; the same object
+    where nothing changes."""
+    out: list[Operation] = []
+    for op in ops:
+        if isinstance(op, Region):
+            blocks = [rewrite_operations(block, change) for block in op.blocks]
+            same = all(x is y for x, y in zip(blocks, op.blocks, strict=True))
+            out.append(op if same else Region([list(x) for x in blocks], op.build, op.exprs, op.targets))
+        else:
+            out += change(op)
+    return ops if len(out) == len(ops) and all(x is y for x, y in zip(out, ops, strict=True)) else out

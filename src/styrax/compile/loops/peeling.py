@@ -11,10 +11,8 @@ belongs, and turns share loops with what made the pieces. Before, and after:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..ir.expr import INDEX, Expr, walk
-from ..ir.values import Operation, Point, Region
+from ..ir.values import Point, rewrite_operations
 from ..lowering.builder import Builder
 from ..program import Program
 from .index_set_splitting import decided
@@ -25,23 +23,9 @@ COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 def run(program: Program) -> Program:
     """operations → operations."""
-    old = program.operations or ()
-    new = _block(program.builder, old)
+    b, old = program.builder, program.operations or ()
+    new = rewrite_operations(old, lambda op: _peeled(b, op) if isinstance(op, Point) else [op])
     return program if new is old else program.replace(operations=new)
-
-
-def _block(b: Builder, ops: Sequence[Operation]) -> Sequence[Operation]:
-    out: list[Operation] = []
-    for op in ops:
-        if isinstance(op, Region):
-            blocks = [_block(b, block) for block in op.blocks]
-            same = all(x is y for x, y in zip(blocks, op.blocks, strict=True))
-            out.append(op if same else Region([list(x) for x in blocks], op.build, op.exprs, op.targets))
-        elif isinstance(op, Point):
-            out += _peeled(b, op)
-        else:
-            out.append(op)
-    return ops if len(out) == len(ops) and all(x is y for x, y in zip(out, ops, strict=True)) else out
 
 
 def _peeled(b: Builder, op: Point) -> list[Point]:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 
 from ..ir.expr import Expr, Index
-from ..ir.values import Define, Operation, Point, Reduce, Region
+from ..ir.values import Define, Operation, Point, Reduce, rewrite_operations
 from ..lowering.builder import Builder
 from ..lowering.folds import UNROLLED
 from ..program import Program
@@ -29,27 +29,19 @@ GRAIN = 64  # elements: parts of one range begin at whole vectors
 
 def run(program: Program) -> Program:
     """operations → operations."""
-    old = program.operations or ()
-    new = _block(program.builder, old, {})
+    b, old = program.builder, program.operations or ()
+    loops: Loops = {}
+
+    def parts(op: Operation) -> Sequence[Operation]:
+        cut = _cut(b, op) if isinstance(op, Reduce) else None
+        return [op] if cut is None else _split(b, op, *cut, loops)  # type: ignore[arg-type]
+
+    new = rewrite_operations(old, parts)
     return program if new is old else program.replace(operations=new)
 
 
 # extent, size of a part -> the loop over parts and that within one: reductions that are cut alike may share loops
 Loops = dict[tuple[Index, int], tuple[Expr, Expr]]
-
-
-def _block(b: Builder, ops: Sequence[Operation], loops: Loops) -> Sequence[Operation]:
-    out: list[Operation] = []
-    for op in ops:
-        if isinstance(op, Region):
-            blocks = [_block(b, block, loops) for block in op.blocks]
-            same = all(x is y for x, y in zip(blocks, op.blocks, strict=True))
-            out.append(op if same else Region([list(x) for x in blocks], op.build, op.exprs, op.targets))
-        elif isinstance(op, Reduce) and (cut := _cut(b, op)) is not None:
-            out += _split(b, op, *cut, loops)
-        else:
-            out.append(op)
-    return ops if len(out) == len(ops) and all(x is y for x, y in zip(out, ops, strict=True)) else out
 
 
 def _cut(b: Builder, op: Reduce) -> tuple[int, int] | None:
