@@ -90,3 +90,27 @@ def test_of_collectives(name, value):
                 mapped(j.numpy.broadcast_to(v, (2,))).weak_type]
 
     assert found(styrax) == found(jax)
+
+
+CHOSEN = {
+    "a number": lambda j, x: 0.35,
+    "the operand": lambda j, x: x,
+    "a product": lambda j, x: 0.35 * x,
+    "a constant": lambda j, x: j.lax.stop_gradient(x),
+    "an array": lambda j, x: np.float32(2),
+}
+
+
+@pytest.mark.parametrize("strong", [True, False])
+@pytest.mark.parametrize("second", CHOSEN)
+@pytest.mark.parametrize("first", CHOSEN)
+def test_slopes_of_switches(first: str, second: str, strong: bool) -> None:
+    """The tangent is as weak as the first branch's, be it of zeros."""
+
+    def types(j):
+        x = j.numpy.float32(0) if strong else j.numpy.asarray(0.5)
+        f = lambda v: j.lax.switch(1, [lambda v, k=k: CHOSEN[k](j, v) for k in (first, second)], v)
+        slopes = [j.linearize(f, x)[1](x), j.linearize(j.jit(f), x)[1](x), *j.jvp(f, (x,), (x,))]
+        return [(y.dtype, y.weak_type) for y in slopes]
+
+    assert types(styrax) == types(jax)

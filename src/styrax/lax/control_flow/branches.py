@@ -57,7 +57,7 @@ def join_residuals(
         used: set[int] = set()
         mine = []
         for aval, operand in zip(avals, own, strict=True):
-            wanted = (None if operand is not None else aval.strip_weak_type(), operand)
+            wanted = (None if operand is not None else aval, operand)
             for n, place in enumerate(places):
                 if place == wanted and (n not in used or operand is not None):
                     break
