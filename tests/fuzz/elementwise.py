@@ -14,7 +14,9 @@ BYTES = tuple(t for t in INTS if t not in ("int4", "uint4"))
 
 STEPS = "JAX takes subnormal numbers for zeros, which are on the other side of a step"
 FAR = "slopes of slopes of asinh overflow or not by the order in which XLA multiplies"
-UNARY_LIMITS = {**dict.fromkeys(("ceil", "floor", "sign"), ("normal", STEPS)), "asinh": ("moderate", FAR)}
+FOLDED = "XLA folds leading zeros of negative constants to less than none"
+UNARY_LIMITS = {**dict.fromkeys(("ceil", "floor", "sign"), ("normal", STEPS)), "asinh": ("moderate", FAR),
+                "clz": ("natural", FOLDED)}
 
 
 def unary(dtypes: Collection[str], name: str) -> Row:

@@ -336,6 +336,11 @@ def moderate(x):
     return jnp.where(jnp.abs(x) >= 1e6, jnp.ones_like(x), x)
 
 
+def natural(x):
+    """Integers x, one where they are negative."""
+    return jnp.where(x < 0, jnp.ones_like(x), x)
+
+
 def mild(x):
     """x without what is huge or close to zero."""
     return jnp.where((jnp.abs(x) > 8) | (jnp.abs(x) < 0.5), jnp.ones_like(x), x)

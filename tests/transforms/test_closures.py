@@ -279,3 +279,72 @@ def test_effects_in_a_linearized_while_loop(inner):
         return out, seen
 
     assert_same(program)
+
+
+@pytest.mark.parametrize("loop", ["fori_loop", "scan", "while_loop", "jit", "cond"])
+@pytest.mark.parametrize("way", ["grad", "jit of grad", "vjp", "linearize", "hessian"])
+def test_calls_that_nothing_uses_may_close_over_what_is_traced(loop, way):
+    """A rule that closes over values of a loop's body cannot run after it; where nothing uses it, it need not."""
+
+    def answer(package):
+        lax = package.lax
+
+        def body(v):
+            chosen = (v > 0).astype(int)
+            either = lambda x: lax.switch(chosen, [lambda y: y * 2, lambda y: y * 3], x)
+            unused = package.custom_jvp(either)
+            unused.defjvp(lambda p, t: package.jvp(either, p, t))
+            unused(v)
+            return v * v
+
+        f = {
+            "fori_loop": lambda x: lax.fori_loop(0, 2, lambda i, v: body(v), x),
+            "scan": lambda x: lax.scan(lambda v, _: (body(v), v), x, None, length=2, unroll=2)[0],
+            "while_loop": lambda x: lax.scan(lambda v, _: (lax.while_loop(lambda c: c[0] < 2., lambda c: (
+                c[0] + lax.stop_gradient(body(c[0]) + 1), c[1]), (lax.stop_gradient(v), v))[1] * v, v), x, None, 2)[0],
+            "jit": package.jit(body),
+            "cond": lambda x: lax.cond(x > 0, body, lambda v: v, x),
+        }[loop]
+        x = np.float32(1.5)
+        return {
+            "grad": lambda: package.grad(f)(x),
+            "jit of grad": lambda: package.jit(package.grad(f))(x),
+            "vjp": lambda: package.vjp(f, x)[1](package.numpy.float32(1.0))[0],
+            "linearize": lambda: package.linearize(f, x)[1](x),
+            "hessian": lambda: package.hessian(f)(x),
+        }[way]()
+
+    np.testing.assert_allclose(answer(styrax), answer(jax), rtol=1e-6)
+
+
+PASSING = {
+    "pmin": lambda package, v: package.lax.pmin(v, "i"),
+    "pmax": lambda package, v: package.lax.pmax(v, "i"),
+    "cond": lambda package, v: package.lax.cond(True, lambda y: y, lambda y: y, v),
+    "pbroadcast": lambda package, v: package.lax.pbroadcast(v, "i", 0),
+}
+
+
+@pytest.mark.parametrize("number", [2.5, 3, True, np.float32(2)])
+@pytest.mark.parametrize("wrap", ["vmap", "jit", "grad", "jvp", "checkpoint"])
+@pytest.mark.parametrize("name", PASSING)
+def test_numbers_that_are_passed_on_tell_their_dtypes(name, wrap, number):
+    def told(package):
+        seen = []
+
+        def f(x):
+            y = PASSING[name](package, number)
+            seen.append(getattr(y, "dtype", type(y)))
+            return x * 1.0
+
+        inner = {
+            "vmap": f,
+            "jit": package.jit(f),
+            "grad": package.grad(f),
+            "jvp": lambda x: package.jvp(f, (x,), (x,)),
+            "checkpoint": package.checkpoint(f),
+        }[wrap]
+        package.vmap(inner, axis_name="i")(np.float32([1, 2]))
+        return seen[-1]
+
+    assert told(styrax) == told(jax)

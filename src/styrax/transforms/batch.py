@@ -183,8 +183,9 @@ class BatchTrace(Trace):
         marks = self._marks(primitive, args, params) if self.axis_data.varying else Mark.VARYING
         if primitive.multiple_results:
             each = marks if isinstance(marks, list) else [marks] * len(out)
-            return [x if d is None else BatchTracer(self, x, d, m) for x, d, m in zip(out, out_dims, each, strict=True)]
-        return out if out_dims is None else BatchTracer(self, out, out_dims, marks)
+            return [avals.typed(x) if d is None else BatchTracer(self, x, d, m)
+                    for x, d, m in zip(out, out_dims, each, strict=True)]
+        return avals.typed(out) if out_dims is None else BatchTracer(self, out, out_dims, marks)
 
     def _marks(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         """What is known of all results along the axis; a list for those of programs."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..core.programs.dead_code import without_dead_code
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import fancy_batchers, jvps, linearizations, loops, stablehlos
@@ -213,6 +214,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool],
 @per_jaxpr
 def _jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple[bool, ...],
                instantiate: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    closed = without_dead_code(closed)
     avals = closed.in_avals
     nonzeros_out: list[bool] = []
 

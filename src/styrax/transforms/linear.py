@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from ..core.programs.dead_code import without_dead_code
 from ..core.programs.equation_mesh import in_its_mesh
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
 from ..core.programs.name_stack import transform_name_stack
@@ -122,6 +123,7 @@ def linearize_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiate: 
 def _linearize_jaxpr(closed: ClosedJaxpr, nonzeros: tuple[bool, ...],
                      instantiate: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...], ClosedJaxpr]:
     made: list[Any] = []
+    closed = without_dead_code(closed)
 
     def primal_part(*primals: Any) -> list[Any]:
         outs, record = linearize_flat(partial(eval_jaxpr, closed.jaxpr, closed.consts), primals, nonzeros)

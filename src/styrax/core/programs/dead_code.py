@@ -92,6 +92,11 @@ def dce_closed(closed: ClosedJaxpr, used_outputs: Sequence[bool],
     return ClosedJaxpr(jaxpr, consts), used_inputs
 
 
+def without_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program of the same inputs and results whose every equation is needed."""
+    return dce_closed(closed, [True] * len(closed.jaxpr.outvars), True)[0]
+
+
 def dce_call(used_outputs: Sequence[bool], eqn: JaxprEqn, prune: Callable[[], tuple[Any, list[bool]]],
              changes: Callable[[Any, list[bool]], dict[str, Any]]) -> tuple[list[bool], JaxprEqn | None]:
     """The rule of an equation that calls a program. `prune` gives the smaller program and which inputs it still

@@ -25,7 +25,7 @@ from styrax.core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from styrax.core.tracing.trace import Tracer, get_aval, state
 from styrax.core.trees import tree_paths
 from styrax.core.types import dtypes, effects
-from styrax.core.types.avals import AbstractRef
+from styrax.core.types.avals import AbstractRef, as_bound
 from styrax.core.types.typing import AxisName
 from styrax.transforms import naming, refs
 from styrax.transforms.aliasing import check_arguments, check_returned
@@ -270,9 +270,12 @@ def promote_inputs(
 
 
 def as_array(x: Any) -> Any:
-    """A value that is passed on as a result: an array where it came as NumPy's or Python's."""
-    if not state.trace.is_eval or not isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)):
+    """A value that is passed on as a result: an array where it came as NumPy's or Python's, under a transformation
+    one that tells its dtype."""
+    if not isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)):
         return x
+    if not state.trace.is_eval:
+        return as_bound(np.asarray(x) if type(x) is bool else x)
     aval = get_aval(x)
     return backends.get().put(np.asarray(x, aval.dtype), aval, None)
 
