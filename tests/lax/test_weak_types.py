@@ -114,3 +114,33 @@ def test_slopes_of_switches(first: str, second: str, strong: bool) -> None:
         return [(y.dtype, y.weak_type) for y in slopes]
 
     assert types(styrax) == types(jax)
+
+
+SMOOTH = {
+    "pow": lambda j, x, y: j.lax.pow(x, y),
+    "product": lambda j, x, y: x * y,
+    "quotient": lambda j, x, y: x / y,
+    "sin": lambda j, x, y: j.numpy.sin(x),
+    "dot": lambda j, x, y: j.numpy.dot(j.numpy.stack([x, y]), j.numpy.stack([y, x])),
+    "matmul": lambda j, x, y: (j.numpy.stack([x, y])[None] @ j.numpy.stack([y, x])[:, None])[0, 0],
+    "scan": lambda j, x, y: j.lax.scan(lambda c, _: (c * y, c), x, None, length=2)[0],
+    "max": lambda j, x, y: j.numpy.maximum(x, y),
+    "logaddexp": lambda j, x, y: j.numpy.logaddexp(x, y),
+}
+SLOPES = {
+    "jacfwd": lambda j, f: j.jacfwd(f, (0, 1)),
+    "jacrev": lambda j, f: j.jacrev(f, (0, 1)),
+    "jvp": lambda j, f: lambda x, y: j.jvp(f, (x, y), (x, y)),
+    "vjp": lambda j, f: lambda x, y: j.vjp(f, x, y)[1](f(x, y)),
+}
+
+
+@pytest.mark.parametrize("inner", SLOPES)
+@pytest.mark.parametrize("outer", SLOPES)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_slopes_in_weak_scalars(name: str, outer: str, inner: str) -> None:
+    def types(j):
+        f = SLOPES[outer](j, SLOPES[inner](j, lambda x, y: SMOOTH[name](j, x, y)))
+        return [y.weak_type for y in j.tree.leaves(j.jit(f)(j.numpy.asarray(0.34), j.numpy.asarray(0.6)))]
+
+    assert types(styrax) == types(jax)

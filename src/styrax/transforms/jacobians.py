@@ -73,7 +73,7 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
                 column = hooks.lax.full(aval.shape, 0, get_aval(y).dtype)
             parts = _split(column, shapes, len(shape))
             result = tree.tree_unflatten(
-                in_tree, [hooks.lax.reshape(p, shape + s) for p, s in zip(parts, shapes, strict=True)])
+                in_tree, [_as_weak_as(_reshape(p, shape + s), y) for p, s in zip(parts, shapes, strict=True)])
             return result[0] if single else result
 
         found = tree.tree_map(unravel, value, columns)
@@ -189,14 +189,8 @@ def _split(x: Any, shapes: Sequence[tuple], axis: int) -> list[Any]:
     """Cuts an array along an axis in parts of the sizes of `shapes`."""
     if len(shapes) == 1:
         return [x]
-    parts = []
-    offset = 0
-    for shape in shapes:
-        n = _size(shape)
-        parts.append(x[offset:offset + n] if is_float0(x) else
-                     hooks.lax.slice_in_dim(x, offset, offset + n, axis=axis))
-        offset += n
-    return parts
+    sizes = [_size(shape) for shape in shapes]
+    return np.split(x, np.cumsum(sizes)[:-1], axis) if is_float0(x) else hooks.lax.split(x, sizes, axis)
 
 
 def _reshape(x: Any, shape: tuple) -> Any:

@@ -116,8 +116,6 @@ add_any_p.declare(elementwise=True)
 
 @add_any_p.def_abstract_eval
 def _add_any_aval(x: Any, y: Any) -> Any:
-    if isinstance(x, ShapedArray) and x.weak_type and not y.weak_type:
-        return y
     return x
 
 

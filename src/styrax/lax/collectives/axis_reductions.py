@@ -41,7 +41,9 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         if told is not None and positional:
             kept = tuple(e for i, e in enumerate(told.spec) if i not in positional)
             told = told.update(spec=told.spec.update(partitions=kept))
-        return x.update(shape=shape, vma=x.vma.difference(axes), sharding=told), _effects(axes)
+        weak = x.weak_type and len(positional) == len(axes)
+        aval = x.update(shape=shape, weak_type=weak, vma=x.vma.difference(axes), sharding=told)
+        return aval, _effects(axes)
 
     def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
         (x,), (d,) = args, dims

@@ -384,7 +384,7 @@ def _pow_jvp_x(t: Any, ans: Any, x: Any, y: Any) -> Any:
         safe = sub(select(eq(y, scalar_like(y, 0)), full_like(y, 1), y), full_like(y, 1))
         slope = mul(select(eq(y, scalar_like(y, 0)), full_like(y, 1), y), pow(x, safe))
         return mul(t, select(eq(y, scalar_like(y, 0)), full_like(slope, 0), slope))
-    y = _convert_element_type(y, get_aval(x).dtype)
+    x, y = (_convert_element_type(v, get_aval(x).dtype) for v in (x, y))
     return mul(t, mul(y, pow(x, sub(y, full_like(y, 1)))))
 
 
@@ -402,7 +402,8 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
     if type(tx) is not ad.Zero:
         out = ad.add_tangents(out, _pow_jvp_x(tx, ans, x, y))
     if type(ty) is not ad.Zero and get_aval(ty).dtype != dtypes.float0:
-        out = ad.add_tangents(out, _pow_jvp_y(ty, ans, x, y))
+        part = _pow_jvp_y(ty, ans, x, y)
+        out = part if type(out) is ad.Zero else ad.add_tangents(out, _convert_element_type(part, get_aval(x).dtype))
     return ans, out
 
 

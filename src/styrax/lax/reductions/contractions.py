@@ -339,9 +339,7 @@ dot_general_p = standard_primitive(
     "dot_general",
     _dot_shape,
     _dot_dtype,
-    lambda lhs, rhs, *, preferred_element_type, **_: (
-        preferred_element_type is None and lhs.weak_type and rhs.weak_type
-    ),
+    lambda lhs, rhs, **_: lhs.weak_type and rhs.weak_type,
     loops=_dot_loops,
     hlo=_dot_hlo,
 )

@@ -316,7 +316,7 @@ def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedAr
         raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with "
                          f"shape={list(operand.shape)} and axis={axis}")
     shape = (*operand.shape[:axis], k, *operand.shape[axis + 1:])
-    return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
+    return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32, operand.weak_type)]
 
 
 @api_boundary
@@ -468,7 +468,7 @@ def _approx_top_k_abstract(operand: ShapedArray, *, k: int, reduction_dimension:
                                 reduction_input_size_override)
     axis = reduction_dimension % len(operand.shape)
     shape = (*operand.shape[:axis], count, *operand.shape[axis + 1:])
-    return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
+    return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32, operand.weak_type)]
 
 
 def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
