@@ -126,14 +126,9 @@ def _div(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     if is_float(dtype):
         return f.op(f"fdiv {t} {a[0]}, {a[1]}")
-    safe, by_zero, overflow = _safe_divisor(f, dtype, lanes, a)
-    signed = is_signed(dtype)
-    q = f.op(f"{'sdiv' if signed else 'udiv'} {t} {a[0]}, {safe}")
-    c = vector("i1", lanes)
-    if overflow:  # the divisor was replaced by 1: the quotient is the dividend, which is the wrapped result
-        pass
-    ones = splat("-1", element_type(dtype), lanes)
-    return f.op(f"select {c} {by_zero}, {t} {ones}, {t} {q}")
+    safe, by_zero = _safe_divisor(f, dtype, lanes, a)
+    q = _quotient(f, dtype, lanes, a[0], safe)
+    return f.op(f"select {vector('i1', lanes)} {by_zero}, {t} {splat('-1', element_type(dtype), lanes)}, {t} {q}")
 
 
 @row("rem")
@@ -141,24 +136,49 @@ def _rem(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     if is_float(dtype):
         return f.op(f"call {t} {f.function('fmod', 'f32' if dtype == F32 else 'f64', lanes)}({t} {a[0]}, {t} {a[1]})")
-    safe, by_zero, overflow = _safe_divisor(f, dtype, lanes, a)
-    r = f.op(f"{'srem' if is_signed(dtype) else 'urem'} {t} {a[0]}, {safe}")
+    safe, by_zero = _safe_divisor(f, dtype, lanes, a)
+    if _divides_as_float(dtype, lanes, a[1]):
+        r = f.op(f"sub {t} {a[0]}, {f.op(f'mul {t} {_quotient(f, dtype, lanes, a[0], safe)}, {safe}')}")
+    else:
+        r = f.op(f"{'srem' if is_signed(dtype) else 'urem'} {t} {a[0]}, {safe}")
     return f.op(f"select {vector('i1', lanes)} {by_zero}, {t} {a[0]}, {t} {r}")
 
 
-def _safe_divisor(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> tuple[str, str, str | None]:
-    """A divisor that is neither 0 nor, for the smallest dividend, -1."""
+def _divides_as_float(dtype: ScalarType, lanes: int, divisor: str) -> bool:
+    """Whether vectors of integers are divided as floating-point numbers: no processor has an instruction for them, and
+    LLVM would take their elements apart. Divisors that are known are multiplications."""
+    return lanes > 1 and bits_of(dtype) <= 32 and divisor.startswith("%")
+
+
+def _quotient(f: Block, dtype: ScalarType, lanes: int, x: str, y: str) -> str:
+    """Integers divided, rounding towards zero; `y` is safe.
+
+    A quotient of integers of up to n bits that is no integer differs from the next one by 2**-(n + 1) of it or more.
+    Rounding to n + 2 bits or more does not reach that, so cutting the fraction off gives the quotient exactly.
+    """
+    t = _typed(dtype, lanes)
+    sign = "s" if is_signed(dtype) else "u"
+    if not _divides_as_float(dtype, lanes, y):
+        return f.op(f"{sign}div {t} {x}, {y}")
+    wide = vector("double" if bits_of(dtype) == 32 else "float", lanes)
+    over, under = (f.op(f"{sign}itofp {t} {v} to {wide}") for v in (x, y))
+    return f.op(f"fpto{sign}i {wide} {f.op(f'fdiv {wide} {over}, {under}')} to {t}")
+
+
+def _safe_divisor(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> tuple[str, str]:
+    """A divisor that is neither 0 nor, for the smallest dividend, -1, and where it was 0.
+
+    The smallest dividend divided by 1 instead of -1 is itself, which is the wrapped result.
+    """
     t, c = _typed(dtype, lanes), vector("i1", lanes)
     by_zero = f.op(f"icmp eq {t} {a[1]}, {_constant(0, dtype, lanes)}")
-    bad, overflow = by_zero, None
+    bad = by_zero
     if is_signed(dtype):
         smallest = splat(str(-(1 << (bits_of(dtype) - 1))), element_type(dtype), lanes)
         low = f.op(f"icmp eq {t} {a[0]}, {smallest}")
         minus = f.op(f"icmp eq {t} {a[1]}, {splat('-1', element_type(dtype), lanes)}")
-        overflow = f.op(f"and {c} {low}, {minus}")
-        bad = f.op(f"or {c} {by_zero}, {overflow}")
-    safe = f.op(f"select {c} {bad}, {t} {_constant(1, dtype, lanes)}, {t} {a[1]}")
-    return safe, by_zero, overflow
+        bad = f.op(f"or {c} {by_zero}, {f.op(f'and {c} {low}, {minus}')}")
+    return f.op(f"select {c} {bad}, {t} {_constant(1, dtype, lanes)}, {t} {a[1]}"), by_zero
 
 
 @row("floordiv")
