@@ -49,6 +49,17 @@ def normals(key):
     return jax.random.normal(jax.random.wrap_key_data(key), (1_000_000,))
 
 
+@jax.jit
+def buckets(x, counts):
+    return x // counts, x % counts
+
+
+@jax.jit
+def softening(x):
+    r = x * x + 0.01
+    return r**0.5 + r**-1.5
+
+
 def numpy_softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
@@ -85,6 +96,10 @@ def key_data(shape, rng):
     return [rng.integers(0, 2**32, 2, dtype=np.uint32)]
 
 
+def bucket_arguments(shape, rng):
+    return [rng.integers(-100000, 100000, shape).astype(np.int32), rng.integers(1, 1000, shape).astype(np.int32)]
+
+
 def rows(rng):
     return rng.integers(50, 3000), rng.integers(50, 1500)
 
@@ -111,4 +126,12 @@ PIXELS = Workload(
     "brightness of pixels", pixels, lambda shape, rng: [rng.uniform(0, 255, shape).astype(np.float32)],
     [(1000, 1000, 3), (28, 28)],
     lambda rng: (rng.integers(10, 1000), rng.integers(10, 1000), 3), tolerance=1.0,
+)  # fmt: skip
+BUCKETS = Workload(
+    "quotients and remainders", buckets, bucket_arguments, [(1_000_000,), (1000,)], between(100, 2_000_000),
+    numpy=lambda x, counts: (x // counts, x % counts), tolerance=0.0,
+)  # fmt: skip
+SOFTENING = Workload(
+    "powers by constants", softening, one_array, [(1000, 1000), (1000,)], rows,
+    numpy=lambda x: (x * x + np.float32(0.01)) ** np.float32(0.5) + (x * x + np.float32(0.01)) ** np.float32(-1.5),
 )  # fmt: skip
