@@ -127,7 +127,10 @@ def _div(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     if is_float(dtype):
         return f.op(f"fdiv {t} {a[0]}, {a[1]}")
     safe, by_zero = _safe_divisor(f, dtype, lanes, a)
-    q = _quotient(f, dtype, lanes, a[0], safe)
+    if _divides_as_float(dtype, lanes, a[1]):
+        q = _quotient(f, dtype, lanes, a[0], safe)
+    else:
+        q = f.op(f"{'sdiv' if is_signed(dtype) else 'udiv'} {t} {a[0]}, {safe}")
     return f.op(f"select {vector('i1', lanes)} {by_zero}, {t} {splat('-1', element_type(dtype), lanes)}, {t} {q}")
 
 
@@ -151,15 +154,13 @@ def _divides_as_float(dtype: ScalarType, lanes: int, divisor: str) -> bool:
 
 
 def _quotient(f: Block, dtype: ScalarType, lanes: int, x: str, y: str) -> str:
-    """Integers divided, rounding towards zero; `y` is safe.
+    """Integers divided as floating-point numbers, rounding towards zero; `y` is safe.
 
     A quotient of integers of up to n bits that is no integer differs from the next one by 2**-(n + 1) of it or more.
     Rounding to n + 2 bits or more does not reach that, so cutting the fraction off gives the quotient exactly.
     """
     t = _typed(dtype, lanes)
     sign = "s" if is_signed(dtype) else "u"
-    if not _divides_as_float(dtype, lanes, y):
-        return f.op(f"{sign}div {t} {x}, {y}")
     wide = vector("double" if bits_of(dtype) == 32 else "float", lanes)
     over, under = (f.op(f"{sign}itofp {t} {v} to {wide}") for v in (x, y))
     return f.op(f"fpto{sign}i {wide} {f.op(f'fdiv {wide} {over}, {under}')} to {t}")
