@@ -254,7 +254,6 @@ SAME_SIZE = (
 )
 
 
-WEAK_SUMS = "whether reductions over named axes are weakly typed depends under JAX on what traces them"
 WHICH_NAN = "which NaN results is not defined"
 
 
@@ -393,12 +392,9 @@ ROWS = [
         limit="of what is not mapped JAX's all_to_all has an axis too many",
     ),
     Row("reduce_scatter", lambda d: _psum_scatter(d), needs_axis=True),
-    Row("psum", lambda d: Call(f"lax.psum(strong({{0}}), '{_axis(d)}')", (d.value(INEXACT),)), needs_axis=True,
-        limit=WEAK_SUMS),
-    Row("pmax", lambda d: Call(f"lax.pmax(strong({{0}}), '{_axis(d)}')", (d.value(REAL),)), "kink", needs_axis=True,
-        limit=WEAK_SUMS),
-    Row("pmin", lambda d: Call(f"lax.pmin(strong({{0}}), '{_axis(d)}')", (d.value(REAL),)), "kink", needs_axis=True,
-        limit=WEAK_SUMS),
+    Row("psum", lambda d: Call(f"lax.psum({{0}}, '{_axis(d)}')", (d.value(INEXACT),)), needs_axis=True),
+    Row("pmax", lambda d: Call(f"lax.pmax({{0}}, '{_axis(d)}')", (d.value(REAL),)), "kink", needs_axis=True),
+    Row("pmin", lambda d: Call(f"lax.pmin({{0}}, '{_axis(d)}')", (d.value(REAL),)), "kink", needs_axis=True),
     Row("axis_index", lambda d: Call(f"lax.axis_index('{_axis(d)}')"), "exact", needs_axis=True),
     Row(
         "all_gather",

@@ -336,11 +336,6 @@ def moderate(x):
     return jnp.where(jnp.abs(x) >= 1e6, jnp.ones_like(x), x)
 
 
-def strong(x):
-    """x, not weakly typed."""
-    return lax.convert_element_type(x, jnp.result_type(x))
-
-
 def natural(x):
     """Integers x, one where they are negative."""
     return jnp.where(x < 0, jnp.ones_like(x), x)

@@ -76,18 +76,74 @@ def test_of_a_padding(operand, value):
     assert found(styrax) == found(jax)
 
 
-@pytest.mark.parametrize("name", ["psum", "pmax", "pmin", "pmean"])
+COLLECTIVES = [(name, shape) for name in ("psum", "pmax", "pmin", "pmean") for shape in ((), (2,))]
+
+
+@pytest.mark.parametrize(("name", "shape"), [*COLLECTIVES, ("psum_scatter", (2,))], ids=str)
 @pytest.mark.parametrize("value", VALUES)
-def test_of_collectives(name, value):
+@pytest.mark.parametrize("jitted", ["", "inside", "outside"])
+def test_of_collectives(name, value, shape, jitted):
     """Of what is mapped, what is not, and what the program has."""
     def found(j):
         v, zeros = VALUES[value](j), j.numpy.zeros(2)
-        collective = lambda x: getattr(j.lax, name)(x, "i")
+        if shape:
+            v = j.numpy.broadcast_to(v, shape)
+        given = dict(tiled=True) if name == "psum_scatter" else {}
+        collective = lambda x: getattr(j.lax, name)(x, "i", **given)
+        if jitted == "inside":
+            collective = j.jit(collective)
         inside = j.vmap(lambda a: collective(v), axis_name="i", axis_size=2)
         beside = j.vmap(lambda a, b: collective(a), in_axes=(None, 0), axis_name="i")
         mapped = j.vmap(collective, axis_name="i")
+        if jitted == "outside":
+            inside, beside, mapped = map(j.jit, (inside, beside, mapped))
         return [inside(zeros).weak_type, beside(v, zeros).weak_type,
-                mapped(j.numpy.broadcast_to(v, (2,))).weak_type]
+                mapped(j.numpy.broadcast_to(v, (2, *shape))).weak_type]
+
+    assert found(styrax) == found(jax)
+
+
+MATRICES = {
+    "cholesky": lambda j, a, b: j.lax.linalg.cholesky(a),
+    "eig": lambda j, a, b: j.lax.linalg.eig(a),
+    "eigh": lambda j, a, b: j.lax.linalg.eigh(a),
+    "numpy.eigh": lambda j, a, b: j.numpy.linalg.eigh(a),
+    "schur": lambda j, a, b: j.lax.linalg.schur(a),
+    "hessenberg": lambda j, a, b: j.lax.linalg.hessenberg(a),
+    "tridiagonal": lambda j, a, b: j.lax.linalg.tridiagonal(a),
+    "tridiagonal_solve": lambda j, a, b: j.lax.linalg.tridiagonal_solve(a[0], b[0], a[0], b),
+    "lu": lambda j, a, b: j.lax.linalg.lu(a),
+    "qr": lambda j, a, b: j.lax.linalg.qr(a),
+    "qr with pivots": lambda j, a, b: j.lax.linalg.qr(a, pivoting=True),
+    "svd": lambda j, a, b: j.lax.linalg.svd(a),
+    "triangular_solve": lambda j, a, b: j.lax.linalg.triangular_solve(a, b),
+    "householder_product": lambda j, a, b: j.lax.linalg.householder_product(a, b[0]),
+    "symmetric_product": lambda j, a, b: j.lax.linalg.symmetric_product(a, b),
+    "slogdet": lambda j, a, b: j.numpy.linalg.slogdet(a),
+    "det": lambda j, a, b: j.numpy.linalg.det(a),
+    "inv": lambda j, a, b: j.numpy.linalg.inv(a),
+    "solve": lambda j, a, b: j.numpy.linalg.solve(a, b),
+    "toeplitz": lambda j, a, b: j.scipy.linalg.toeplitz(a[0], b[0]),
+    "diag of a matrix": lambda j, a, b: j.numpy.diag(a),
+    "diag of a vector": lambda j, a, b: j.numpy.diag(a[0]),
+    "polyval": lambda j, a, b: j.numpy.polyval(a[0], b),
+    "polyadd": lambda j, a, b: j.numpy.polyadd(a, b[1:]),
+    "round": lambda j, a, b: j.numpy.round(a),
+    "round to decimals": lambda j, a, b: j.numpy.round(a, 1),
+    "sinc": lambda j, a, b: j.numpy.sinc(a),
+    "logit": lambda j, a, b: j.scipy.special.logit(a),
+}
+
+
+@pytest.mark.parametrize("first", ["weak", "strong"])
+@pytest.mark.parametrize("second", ["weak", "strong"])
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("jitted", [False, True])
+def test_of_matrices(name, jitted, first, second):
+    def found(j):
+        a, b = (weak(j, (2, 2)) if kind == "weak" else j.numpy.full((2, 2), 0.5, "float32") for kind in (first, second))
+        f = lambda a, b: MATRICES[name](j, a, b)
+        return [x.weak_type for x in j.tree.leaves((j.jit(f) if jitted else f)(a, b))]
 
     assert found(styrax) == found(jax)
 

@@ -171,13 +171,13 @@ triu = jit(named(_triu, "triu"), static_argnames=("k",))
 @partial(jit, static_argnames=("k",))
 def _diag(v: Any, k: int) -> Any:
     if len(v.shape) == 1:
-        zero = convert(0, v.dtype)
+        zero = lax.full_like(v, 0, shape=())
         n = v.shape[0] + abs(k)
         v = lax.pad(v, zero, ((max(0, -k), max(0, k), 0),))
         return choose_elements(_diagonal_mask((n, n), k), lax.expand_dims(v, (1,)), zero)
     from .shaping import diagonal
 
-    return diagonal(v, offset=k)
+    return diagonal(convert(v, v.dtype), offset=k)
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:

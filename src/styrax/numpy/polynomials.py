@@ -51,7 +51,7 @@ def _polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """
     p, x = (asarray(v) for v in promote_dtypes_numeric(*arrays("polyval", p, x)))
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
-    start = lax.full_like(x, 0, shape=shape)
+    start = convert(lax.full_like(x, 0, shape=shape), x.dtype)
     y, _ = lax.scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)
     return y
 
@@ -71,7 +71,7 @@ def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 def _like_last_rows(short: Any, long: Any) -> Any:
     missing = long.shape[0] - short.shape[0]
     short = broadcast_to(short, (short.shape[0], *long.shape[1:]))
-    return lax.pad(short, convert(0, short.dtype), ((missing, 0, 0), *[(0, 0, 0)] * (long.ndim - 1)))
+    return lax.pad(short, lax.full_like(short, 0, shape=()), ((missing, 0, 0), *[(0, 0, 0)] * (long.ndim - 1)))
 
 
 @jit

@@ -95,10 +95,10 @@ def _round(x: Any, decimals: int) -> Any:
     def part(x: Any) -> Any:
         if decimals == 0:
             return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-        kind, weak = typed(x)
+        kind = dtype_of(x)
         # 10**decimals overflows float16 early, so the scaling is done in float32.
         wide = np.dtype(np.float32) if kind == np.float16 else kind
-        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide, weak)
+        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide)
         scaled = lax.mul(convert(x, wide) if wide != kind else x, factor)
         out = lax.div(lax.round(scaled, lax.RoundingMethod.TO_NEAREST_EVEN), factor)
         return convert(out, kind) if wide != kind else out

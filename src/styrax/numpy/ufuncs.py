@@ -428,6 +428,7 @@ def sinc(x: ArrayLike, /) -> Array:
       floats (or complex numbers) of the shape of `x`.
     """
     (x,) = promote_args_inexact("sinc", x)
+    x = convert(x, dtype_of(x))
     zero = lax.eq(x, convert(0, *typed(x)))
     scaled = lax.mul(convert(np.pi, *typed(x)), x)
     safe = choose_elements(zero, convert(1, *typed(x)), scaled)

@@ -95,6 +95,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c, r = (lax.broadcast_in_dim(x, (*batch, x.shape[-1]), tuple(range(len(batch) + 1 - x.ndim, len(batch) + 1)))
             for x in (c, r))
     values = lax.concatenate([c, r], len(batch))
+    values = convert(values, values.dtype)
     row, column = _table(m, n, np.dtype(np.int32))
     return _along_last(values, lax.sub(lax.add(column, lax.full_like(column, m - 1)), row))
 

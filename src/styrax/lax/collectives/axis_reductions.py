@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from styrax.core.arrays import backends
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -41,9 +42,14 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         if told is not None and positional:
             kept = tuple(e for i, e in enumerate(told.spec) if i not in positional)
             told = told.update(spec=told.spec.update(partitions=kept))
-        weak = x.weak_type and len(positional) == len(axes)
-        aval = x.update(shape=shape, weak_type=weak, vma=x.vma.difference(axes), sharding=told)
+        aval = x.update(shape=shape, weak_type=False, vma=x.vma.difference(axes), sharding=told)
         return aval, _effects(axes)
+
+    @primitive.def_impl
+    def eagerly(x: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
+        if all(isinstance(a, int) for a in axes):  # which keeps weak types, where a traced sum does not
+            return getattr(lax, f"{plain}_p").bind(x, axes=axes, out_sharding=None)
+        return backends.apply_primitive(primitive, (x,), dict(axes=axes, axis_index_groups=axis_index_groups))
 
     def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
         (x,), (d,) = args, dims
@@ -89,6 +95,11 @@ def _times(x: Any, size: int) -> Any:
     return lax.mul(lax.full_like(x, size), x)
 
 
+def _sum_of_equals(x: Any, size: int) -> Any:
+    aval, out = get_aval(x), _times(x, size)
+    return lax.convert_element_type(out, aval.dtype) if aval.ndim else out  # scalars alone stay weakly typed
+
+
 def within_groups(axis_data: AxisData, x: Any, d: int | None, groups: Sequence[Sequence[int]],
                   rule: Callable[[AxisData, Any], tuple[Any, int | None]]) -> tuple[Any, int]:
     """A collective within groups of positions: `rule` for each group alone, which it is given in front.
@@ -107,9 +118,10 @@ def within_groups(axis_data: AxisData, x: Any, d: int | None, groups: Sequence[S
     return take_rows(lax.concatenate(parts, 0), np.argsort(order)), 0
 
 
-psum_p = _reduction("psum", "reduce_sum", _times)
+psum_p = _reduction("psum", "reduce_sum", _sum_of_equals)
 psum_p.declare(nan=True)
-psum_invariant_p = _reduction("psum_invariant", "reduce_sum", _times)  # the sum is known to be equal along the axes
+# The sum is known to be equal along the axes.
+psum_invariant_p = _reduction("psum_invariant", "reduce_sum", _sum_of_equals)
 psum_invariant_p.declare(nan=True)
 pmax_p = _reduction("pmax", "reduce_max", lambda x, size: x)
 pmin_p = _reduction("pmin", "reduce_min", lambda x, size: x)

@@ -16,6 +16,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..elementwise.arithmetic import add, div
+from ..shaping.filling import full_like
 from .matrices import (
     INT32,
     Routine,
@@ -31,6 +32,7 @@ from .matrices import (
     nan_of,
     place_of,
     real_dtype,
+    result_types,
     shape_of,
     working,
 )
@@ -46,7 +48,7 @@ batch_in_front(cholesky_p)
 UNROLLED = 6  # matrices up to this size are factorised without loops
 
 
-@cholesky_p.def_abstract_eval
+@result_types(cholesky_p)
 def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
     check_inexact("cholesky", x)
     check_matrix("cholesky", x, square=True)
@@ -71,7 +73,8 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     aval = get_aval(x)
     if symmetrize_input:
         check_inexact("cholesky", aval)
-        x = div(add(x, adjoint(x)), np.asarray(2).astype(aval.dtype))
+        x = add(x, adjoint(x))
+        x = div(x, full_like(x, 2))
     check_matrix("cholesky", aval, square=True)
     return band(cholesky_p.bind(x), lower=True)
 

@@ -22,6 +22,7 @@ from ..elementwise.functions import abs, complex, conj, imag, real
 from ..reductions.arg_extrema import argmax
 from ..reductions.reduce import reduce_sum
 from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
+from ..shaping.filling import full_like
 from ..sorting.sort import take_along
 from .lu import lu
 from .matrices import (
@@ -41,6 +42,7 @@ from .matrices import (
     not_finite,
     place_of,
     real_dtype,
+    result_types,
     shape_of,
     swapped,
     unless,
@@ -105,7 +107,7 @@ eigh_p.declare(nan=True)
 batch_in_front(eigh_p)
 
 
-@eigh_p.def_abstract_eval
+@result_types(eigh_p)
 def _eigh_abstract(x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
                    ) -> list[ShapedArray]:
     check_inexact("eigh", x)
@@ -134,7 +136,8 @@ def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sor
     aval = get_aval(x)
     if symmetrize_input:
         check_inexact("eigh", aval)
-        x = div(add(x, adjoint(x)), np.asarray(2).astype(aval.dtype))
+        x = add(x, adjoint(x))
+        x = div(x, full_like(x, 2))
     v, w = eigh_p.bind(x, lower=lower, sort_eigenvalues=sort_eigenvalues, subset_by_index=subset_by_index,
                        algorithm=implementation)
     return v, w
@@ -194,7 +197,7 @@ eig_p.declare(nan=True)
 batch_in_front(eig_p)
 
 
-@eig_p.def_abstract_eval
+@result_types(eig_p)
 def _eig_abstract(x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
                   enable_eigvec_derivs: bool, implementation: Any) -> list[ShapedArray]:
     check_inexact("eig", x)
@@ -351,7 +354,7 @@ schur_p = multiple_results("schur")
 batch_in_front(schur_p)
 
 
-@schur_p.def_abstract_eval
+@result_types(schur_p)
 def _schur_abstract(x: ShapedArray, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
                     ) -> list[ShapedArray]:
     check_inexact("schur", x)
@@ -417,7 +420,7 @@ hessenberg_p = multiple_results("hessenberg")
 batch_in_front(hessenberg_p)
 
 
-@hessenberg_p.def_abstract_eval
+@result_types(hessenberg_p)
 def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
     check_inexact("hessenberg", a)
     check_square("hessenberg", a)
@@ -465,7 +468,7 @@ tridiagonal_p = multiple_results("tridiagonal")
 batch_in_front(tridiagonal_p)
 
 
-@tridiagonal_p.def_abstract_eval
+@result_types(tridiagonal_p)
 def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
     check_inexact("tridiagonal", a)
     check_square("tridiagonal", a)

@@ -36,6 +36,7 @@ from .matrices import (
     matmul,
     nan_of,
     place_of,
+    result_types,
     shape_of,
     swapped,
     working,
@@ -48,7 +49,7 @@ tridiagonal_solve_p = Primitive("tridiagonal_solve")
 batch_in_front(tridiagonal_solve_p, 1, 1, 1)
 
 
-@tridiagonal_solve_p.def_abstract_eval
+@result_types(tridiagonal_solve_p)
 def _tridiagonal_solve_abstract(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, *,
                                 perturb_singular: bool = False) -> ShapedArray:
     check_inexact("tridiagonal_solve", dl, d, du, b)
@@ -164,7 +165,7 @@ symmetric_product_p = Primitive("symmetric_product")
 batch_in_front(symmetric_product_p)
 
 
-@symmetric_product_p.def_abstract_eval
+@result_types(symmetric_product_p)
 def _symmetric_product_abstract(a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float) -> ShapedArray:
     check_inexact("symmetric_product", a, c)
     check_rank("symmetric_product", a)
@@ -227,7 +228,7 @@ cholesky_update_p = Primitive("cholesky_update")
 batch_in_front(cholesky_update_p, 2, 1)
 
 
-@cholesky_update_p.def_abstract_eval
+@result_types(cholesky_update_p)
 def _cholesky_update_abstract(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     check_inexact("cholesky_update", r, w)
     check_square("cholesky_update", r)

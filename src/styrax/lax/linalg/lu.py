@@ -34,6 +34,7 @@ from .matrices import (
     in_dtype,
     matmul,
     place_of,
+    result_types,
     shape_of,
     working,
 )
@@ -47,7 +48,7 @@ lu_p.declare(nan=True)
 batch_in_front(lu_p)
 
 
-@lu_p.def_abstract_eval
+@result_types(lu_p)
 def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
     check_inexact("lu", x)
     check_rank("lu", x)
@@ -147,7 +148,7 @@ batch_in_front(lu_pivots_to_permutation_p, 1)
 ad.defjvp_zero(lu_pivots_to_permutation_p)
 
 
-@lu_pivots_to_permutation_p.def_abstract_eval
+@result_types(lu_pivots_to_permutation_p)
 def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     if pivots.dtype != INT32:
         raise TypeError(f"lu_pivots_to_permutation does not accept dtype {pivots.dtype} at position 0. Accepted dtypes "

@@ -7,7 +7,7 @@ columns, so that it sees the transpose of a matrix of ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray
 from styrax.transforms import batching
 
 from .. import sharding_rules
@@ -131,6 +132,21 @@ def band(x: Any, lower: bool, k: int = 0) -> Any:
 
 def identity(n: int, dtype: Any) -> Any:
     return np.eye(n, dtype=dtype)
+
+
+def result_types(primitive: Primitive) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Sets `rule(*avals, **params)`, which types a primitive's results: weakly where all operands are."""
+    def declared(rule: Callable[..., Any]) -> Callable[..., Any]:
+        @primitive.def_abstract_eval
+        def types(*avals: ShapedArray, **params: Any) -> Any:
+            out = rule(*avals, **params)
+            if not all(aval.weak_type for aval in avals):
+                return out
+            return [o.update_weak_type(True) for o in out] if primitive.multiple_results else out.update_weak_type(True)
+
+        return rule
+
+    return declared
 
 
 def batch_in_front(primitive: Primitive, *ranks: int) -> None:

@@ -39,6 +39,7 @@ from .matrices import (
     matmul,
     place_of,
     real_dtype,
+    result_types,
     shape_of,
     working,
 )
@@ -54,7 +55,7 @@ batch_in_front(qr_p)
 BLOCK = 64  # columns that LAPACK's blocked routines like to have work space for
 
 
-@qr_p.def_abstract_eval
+@result_types(qr_p)
 def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: Any = None) -> list[ShapedArray]:
     check_inexact("qr", x)
     check_rank("qr", x)
@@ -147,7 +148,7 @@ geqrf_p = multiple_results("geqrf")
 batch_in_front(geqrf_p)
 
 
-@geqrf_p.def_abstract_eval
+@result_types(geqrf_p)
 def _geqrf_abstract(x: ShapedArray) -> list[ShapedArray]:
     check_inexact("geqrf", x)
     check_rank("geqrf", x)
@@ -266,7 +267,7 @@ householder_product_p = Primitive("householder_product")
 batch_in_front(householder_product_p, 2, 1)
 
 
-@householder_product_p.def_abstract_eval
+@result_types(householder_product_p)
 def _householder_product_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     check_inexact("householder_product", a, taus)
     check_rank("householder_product", a)
@@ -320,7 +321,7 @@ ormqr_p = Primitive("ormqr")
 batch_in_front(ormqr_p, 2, 1)
 
 
-@ormqr_p.def_abstract_eval
+@result_types(ormqr_p)
 def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
     check_inexact("ormqr", a, taus, c)
     check_rank("ormqr", a)

@@ -38,6 +38,7 @@ from .matrices import (
     not_finite,
     place_of,
     real_dtype,
+    result_types,
     shape_of,
     unless,
     working,
@@ -64,7 +65,7 @@ svd_p.declare(nan=True)
 batch_in_front(svd_p)
 
 
-@svd_p.def_abstract_eval
+@result_types(svd_p)
 def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
                   ) -> list[ShapedArray]:
     check_inexact("svd", x)

@@ -31,6 +31,7 @@ from .matrices import (
     is_complex,
     matmul,
     place_of,
+    result_types,
     shape_of,
     swapped,
     working,
@@ -46,7 +47,7 @@ UNROLLED = 8  # triangles up to this size are solved without loops over them
 PANEL = 256  # right-hand sides that one call takes
 
 
-@triangular_solve_p.def_abstract_eval
+@result_types(triangular_solve_p)
 def _triangular_solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> ShapedArray:
     check_inexact("triangular_solve", a, b)
     check_same_dtypes("triangular_solve", a, b)

@@ -70,8 +70,8 @@ def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     sign = multiply(sign, convert(add(multiply(-2, odd), 1), kind))
     real = real_dtype(kind)
     sign = choose_elements(singular, convert(0, kind), sign)
-    logdet = reductions.sum(lax.log(lax.abs(diagonal)), axis=-1)
-    return SlogdetResult(sign, choose_elements(singular, convert(-np.inf, real), logdet))
+    logdet = choose_elements(singular, convert(-np.inf, real), reductions.sum(lax.log(lax.abs(diagonal)), axis=-1))
+    return SlogdetResult(convert(sign, kind, a.weak_type), convert(logdet, real, a.weak_type))
 
 
 slogdet = jit(named(_slogdet, "slogdet"), static_argnames=("method",))
