@@ -134,6 +134,18 @@ MATRICES = {
     "logit": lambda j, a, b: j.scipy.special.logit(a),
 }
 
+SCALARS = ["round", "round to decimals", "sinc", "logit", "rad2deg"]
+MATRICES["rad2deg"] = lambda j, a, b: j.numpy.rad2deg(a)
+
+
+@pytest.mark.parametrize("way", [lambda j, f, x: f(x), lambda j, f, x: j.jit(f)(x), lambda j, f, x: j.vmap(f)(x[None])])
+@pytest.mark.parametrize("name", SCALARS)
+def test_of_weak_scalars(name, way):
+    """Beside which constants stay weak, where beside arrays they do not."""
+    ours, theirs = (way(j, lambda x, j=j: MATRICES[name](j, x, None), j.numpy.asarray(0.5)).weak_type
+                    for j in (styrax, jax))
+    assert ours == theirs
+
 
 @pytest.mark.parametrize("first", ["weak", "strong"])
 @pytest.mark.parametrize("second", ["weak", "strong"])

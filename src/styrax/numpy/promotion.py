@@ -100,6 +100,12 @@ def typed(x: Any) -> Typed:
     return typed(x.__jax_array__())
 
 
+def typed_beside(x: Any) -> Typed:
+    """The dtype and weak type of constants that meet an operand: weak beside scalars alone."""
+    dtype, weak = typed(x)
+    return dtype, weak and not shape_of(x)
+
+
 def dtype_of(x: Any) -> Any:
     """The dtype of an operand."""
     return typed(x)[0]

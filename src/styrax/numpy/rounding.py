@@ -19,7 +19,7 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .float_tests import isinf
-from .promotion import arrays, convert, default_float, dtype_of, either, promote_args_inexact, typed
+from .promotion import arrays, convert, default_float, dtype_of, either, promote_args_inexact, typed, typed_beside
 from .ufuncs import _array
 
 
@@ -95,10 +95,10 @@ def _round(x: Any, decimals: int) -> Any:
     def part(x: Any) -> Any:
         if decimals == 0:
             return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-        kind = dtype_of(x)
+        kind, weak = typed_beside(x)
         # 10**decimals overflows float16 early, so the scaling is done in float32.
         wide = np.dtype(np.float32) if kind == np.float16 else kind
-        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide)
+        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide, weak)
         scaled = lax.mul(convert(x, wide) if wide != kind else x, factor)
         out = lax.div(lax.round(scaled, lax.RoundingMethod.TO_NEAREST_EVEN), factor)
         return convert(out, kind) if wide != kind else out

@@ -28,6 +28,7 @@ from .promotion import (
     promote_args_numeric,
     shape_of,
     typed,
+    typed_beside,
     unwrap,
 )
 
@@ -169,7 +170,7 @@ log2 = _scaled_log("log2", _over_log2, "The logarithm to base 2; -∞ at 0, NaN 
 def _times(name: str, factor: float, doc: str) -> Callable[[ArrayLike], Array]:
     def function(x: ArrayLike, /) -> Array:
         (x,) = promote_args_inexact(name, x)
-        return lax.mul(x, convert(factor, *typed(x)))
+        return lax.mul(x, convert(factor, *typed_beside(x)))
 
     return named(function, name, doc + _OF_FLOATS)
 
@@ -428,10 +429,9 @@ def sinc(x: ArrayLike, /) -> Array:
       floats (or complex numbers) of the shape of `x`.
     """
     (x,) = promote_args_inexact("sinc", x)
-    x = convert(x, dtype_of(x))
     zero = lax.eq(x, convert(0, *typed(x)))
-    scaled = lax.mul(convert(np.pi, *typed(x)), x)
-    safe = choose_elements(zero, convert(1, *typed(x)), scaled)
+    scaled = lax.mul(convert(np.pi, *typed_beside(x)), x)
+    safe = choose_elements(zero, convert(1, *typed(scaled)), scaled)
     return choose_elements(zero, _sinc_maclaurin(scaled), lax.div(lax.sin(safe), safe))
 
 

@@ -15,7 +15,7 @@ from styrax.nn.exponentials import log_softmax as _log_softmax
 from styrax.nn.exponentials import softmax as _softmax
 from styrax.numpy.binary import add, divide, equal, multiply, not_equal, subtract
 from styrax.numpy.broadcasting import choose_elements
-from styrax.numpy.promotion import arrays, both, convert, dtype_of, either, promote_args_inexact, shape_of
+from styrax.numpy.promotion import arrays, both, convert, dtype_of, either, promote_args_inexact, shape_of, typed_beside
 from styrax.transforms.custom import custom_jvp
 
 from .numbers import number, reals, zero
@@ -57,7 +57,7 @@ def logit(x: ArrayLike) -> Array:
       an array of the shape of `x`.
     """
     (x,) = promote_args_inexact("logit", x)
-    return _logit(convert(x, x.dtype))
+    return _logit(convert(x, *typed_beside(x)))
 
 
 def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any]) -> Callable[..., Any]:
