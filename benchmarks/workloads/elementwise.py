@@ -60,6 +60,19 @@ def softening(x):
     return r**0.5 + r**-1.5
 
 
+@jax.jit
+def phases(x, period):
+    return jnp.fmod(x, period), x % period
+
+
+@jax.jit
+def distributions(a, x):
+    special = jax.scipy.special
+    lower = special.gammainc(a, x)
+    quantile = special.ndtri(lower * 0.98 + 0.01)
+    return lower, quantile, special.polygamma(1, a), special.zeta(a + 1, x), special.i1e(x), special.gammaln(a)
+
+
 def numpy_softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
@@ -104,6 +117,14 @@ def rows(rng):
     return rng.integers(50, 3000), rng.integers(50, 1500)
 
 
+def angle_arguments(shape, rng):
+    return [rng.uniform(-50, 50, shape).astype(np.float32), rng.uniform(0.5, 10, shape).astype(np.float32)]
+
+
+def gamma_arguments(shape, rng):
+    return [rng.uniform(0.5, 20, shape).astype(np.float32), rng.uniform(0.1, 30, shape).astype(np.float32)]
+
+
 POLYNOMIAL = Workload(
     "x*x + x*2", polynomial, one_array, [(5000, 5000)], between(1000, 5000, 2), numpy=lambda x: x * x + x * 2
 )
@@ -134,4 +155,12 @@ BUCKETS = Workload(
 SOFTENING = Workload(
     "powers by constants", softening, one_array, [(1000, 1000), (1000,)], rows,
     numpy=lambda x: (x * x + np.float32(0.01)) ** np.float32(0.5) + (x * x + np.float32(0.01)) ** np.float32(-1.5),
+)  # fmt: skip
+PHASES = Workload(
+    "remainders of floats", phases, angle_arguments, [(1_000_000,), (1000,)], between(100, 2_000_000),
+    numpy=lambda x, period: (np.fmod(x, period), x % period),
+)  # fmt: skip
+DISTRIBUTIONS = Workload(
+    "distribution functions", distributions, gamma_arguments, [(100_000,), (100,)], between(100, 200_000),
+    tolerance=1e-3,
 )  # fmt: skip

@@ -231,6 +231,29 @@ def test_special_values_of_others(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_remainders_are_exact(dtype):
+    """Of quotients of all sizes, subnormal numbers, multiples and what has no remainder."""
+    rng = np.random.default_rng(12)
+    info = np.finfo(DTYPES[dtype])
+
+    def drawn():
+        exponents = rng.integers(info.minexp - info.nmant, info.maxexp, 3000)
+        return (np.ldexp(rng.uniform(0.5, 1, 3000), exponents) * rng.choice([-1, 1], 3000)).astype(DTYPES[dtype])
+
+    x, far, factors = drawn(), drawn(), rng.integers(1, 2**20, 3000).astype(DTYPES[dtype])
+    close = (np.ldexp(x, -rng.integers(0, 60, 3000)) * rng.uniform(0.5, 1, 3000)).astype(DTYPES[dtype])
+    edges = np.array([*SPECIAL, info.max, info.tiny, info.smallest_subnormal, 0.1], DTYPES[dtype])
+    pairs = [(x, far), (x, close), (x, x / factors), tuple(v.ravel() for v in np.meshgrid(edges, edges))]
+    for a, b in pairs:
+        with np.errstate(all="ignore"):
+            expected = np.fmod(a, b)
+        found = evaluate("fmod", dtype, a, b)
+        np.testing.assert_array_equal(found, expected)
+        sure = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found)[sure], np.signbit(expected)[sure])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("name", ["pow", "atan2"])
 def test_special_pairs(name, dtype):
     numbers = [*SPECIAL, 3.0, -3.0, 1.5, -1.5, 1e10, -1e10, 2.0**53, 1e-40, -1e-40]

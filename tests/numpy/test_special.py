@@ -204,3 +204,37 @@ def test_gamma_of_complex_numbers(name, dtype):
         at = np.isfinite(slope) & (np.abs(slope) < 1e3)
         found = styrax.vmap(styrax.grad(lambda z: styrax.scipy.special.loggamma(z).real))(z)
         np.testing.assert_allclose(np.asarray(found)[at], slope[at], rtol=2e-3 if dtype == "complex64" else 1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quantiles_of_the_normal_distribution(dtype):
+    """From the least probabilities on, and next to where the formulas meet."""
+    info, rng = np.finfo(dtype), np.random.default_rng(4)
+    with styrax.enable_x64(dtype == "float64"):
+        tails = 10.0 ** rng.uniform(np.log10(info.tiny), -1, 300)
+        meeting = [0.075, 0.925, np.exp(-25.0)]
+        p = np.concatenate([rng.uniform(0, 1, 300), tails, 1 - tails, np.nextafter(meeting, 1), meeting]).astype(dtype)
+        p = p[(p > 0) & (p < 1)]
+        function = styrax.scipy.special.ndtri
+        for found in (function(p), styrax.jit(function)(p), styrax.vmap(function)(p)):
+            assert found.dtype == dtype
+            np.testing.assert_allclose(np.asarray(found), scipy.special.ndtri(p.astype(float)), rtol=5 * info.eps,
+                                       atol=info.eps ** 2)
+        ends = np.array([0, 1, -0.1, 1.1, np.nan, 0.5], dtype)
+        np.testing.assert_array_equal(function(ends), [-np.inf, np.inf, np.nan, np.nan, np.nan, 0])
+        assert np.isfinite(function(info.smallest_subnormal))
+        slope = styrax.vmap(styrax.grad(function))(p)
+        density = np.exp(-0.5 * scipy.special.ndtri(p.astype(float)) ** 2) / np.sqrt(2 * np.pi)
+        usual = density > 1e-30
+        np.testing.assert_allclose(np.asarray(slope)[usual], 1 / density[usual], rtol=1e3 * info.eps)
+
+
+def test_tails_of_gamma_distributions_are_not_negative() -> None:
+    """Where one tail is all but one, the other is what cancels."""
+    sizes = 10.0 ** np.arange(-30, 6, 3)
+    a, x = (v.ravel().astype(np.float32) for v in np.meshgrid(sizes, sizes))
+    for name in ("gammainc", "gammaincc"):
+        found = np.asarray(getattr(styrax.scipy.special, name)(a, x))
+        assert (found >= 0).all() and (found <= 1).all()
+        np.testing.assert_allclose(found, getattr(scipy.special, name)(a.astype(float), x.astype(float)), rtol=1e-5,
+                                   atol=1e-13)

@@ -42,7 +42,7 @@ class Builder:
             "gt ge and_ or_ xor not_ add_bits shl shr_logical shr_arith popcount clz nextafter copysign floor ceil "
             "trunc round_away round_even exp exp2 expm1 logistic log log2 log1p sin cos tan asin acos atan sinh cosh "
             "tanh atan2 asinh acosh atanh erf erfc erf_inv lgamma digamma polygamma zeta igamma igammac bessel_i0e "
-            "bessel_i1e extent at_least resolved name buffer mutable buffers loop_var loop_vars extents"
+            "bessel_i1e betainc extent at_least resolved name buffer mutable buffers loop_var loop_vars extents"
         ).split(),
     )
 
@@ -91,6 +91,7 @@ class Builder:
         self.erf, self.erfc, self.erf_inv = s.erf, s.erfc, s.erf_inv
         self.lgamma, self.digamma, self.polygamma, self.zeta = s.lgamma, s.digamma, s.polygamma, s.zeta
         self.igamma, self.igammac, self.bessel_i0e, self.bessel_i1e = s.igamma, s.igammac, s.bessel_i0e, s.bessel_i1e
+        self.betainc = s.betainc
         self.extent, self.at_least, self.resolved = z.extent, z.at_least, z.resolved
         self.name, self.buffer, self.mutable, self.buffers = d.name, d.buffer, d.mutable, d.buffers
         self.loop_var, self.loop_vars, self.extents = d.loop_var, d.loop_vars, d.extents

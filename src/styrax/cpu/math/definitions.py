@@ -12,6 +12,7 @@ from . import (
     inverse,
     power,
     regularised,
+    remainder,
     trigonometric,
     zeta,
 )
@@ -28,6 +29,7 @@ FAMILIES = (
     regularised,
     bessel,
     zeta,
+    remainder,
 )
 # name -> builder(block, *arguments) -> result, or several
 FUNCTIONS = {name: build for family in FAMILIES for name, build in family.FUNCTIONS.items()}

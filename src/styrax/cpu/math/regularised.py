@@ -99,7 +99,7 @@ def gamma_tails(b: Block, a: Register, x: Register) -> tuple[Register, Register]
         return [b.select(many, tail, usual) for tail, usual in zip(expanded_tails(b, a, x), tails)]
 
     lower, upper = b.rarely(b.any(many), tails, rare)
-    return lower, upper
+    return b.at_least(lower, 0.0), b.at_least(upper, 0.0)
 
 
 def expanded_tails(b: Block, a: Register, x: Register) -> tuple[Register, Register]:

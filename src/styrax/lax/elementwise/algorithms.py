@@ -107,10 +107,6 @@ class Number:
         )
 
 
-# functions without an instruction of their own: name -> algorithm on a `Number`, entered by the module that has it
-ALGORITHMS: dict[str, Callable[[Number], Number]] = {}
-
-
 class ScalarOps:
     """Native code of one element: `b` builds scalars, `n` statements."""
 
@@ -120,8 +116,7 @@ class ScalarOps:
         self._tolerance = tolerance
 
     def call(self, name: str, *xs: Any) -> Any:
-        algorithm = ALGORITHMS.get(name)
-        return getattr(self.b, name)(*xs) if algorithm is None else algorithm(Number(self, xs[0])).value
+        return getattr(self.b, name)(*xs)
 
     def lift(self, x: Any, pattern: Any) -> Any:
         return x.value if isinstance(x, Number) else self.b.const(x, pattern.dtype)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from styrax.core.programs import rules
 from styrax.transforms import ad
 
 from ..shaping.filling import full_like
-from .algorithms import Number
+from .algorithms import Number, ScalarOps
 from .arithmetic import add, mul, neg, sub
 from .families import scalar_like
 from .functions import exp, log, log1p
 from .special import lgamma, on_arrays, special_function
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 # -- incomplete gamma functions ----------------------------------------------------------------------------
 
@@ -135,20 +138,38 @@ def _expansion_and_slope(a: Number, x: Number) -> list[Number]:
     return [r.upper.where(fraction, total), r.upper.where(dfraction, dtotal)]
 
 
+def _lower(r: _Regions, value: Number) -> Number:
+    both = r.infinite_a & r.infinite_x
+    return (both & ~r.invalid).where(1.0, r.limits(value, 0.0, 1.0, 0.0, 1.0))
+
+
+def _upper(r: _Regions, value: Number) -> Number:
+    both = r.infinite_a & r.infinite_x
+    return (both & ~r.invalid).where(0.0, r.limits(value, 1.0, 0.0, 1.0, 0.0))
+
+
 def _igamma(a: Number, x: Number, expansion: Number) -> Number:
     r = _Regions(a, x)
     part = r.prefactor() * expansion
-    value = r.upper.where(1.0 - part, part / r.a)
-    both = r.infinite_a & r.infinite_x
-    return (both & ~r.invalid).where(1.0, r.limits(value, 0.0, 1.0, 0.0, 1.0))
+    return _lower(r, r.upper.where(1.0 - part, part / r.a))
 
 
 def _igammac(a: Number, x: Number, expansion: Number) -> Number:
     r = _Regions(a, x)
     part = r.prefactor() * expansion
-    value = r.upper.where(part, 1.0 - part / r.a)
-    both = r.infinite_a & r.infinite_x
-    return (both & ~r.invalid).where(0.0, r.limits(value, 1.0, 0.0, 1.0, 0.0))
+    return _upper(r, r.upper.where(part, 1.0 - part / r.a))
+
+
+def _igamma_scalar(b: Builder, a: Any, x: Any) -> Any:
+    ops = ScalarOps(b, None)
+    r = _Regions(Number(ops, a), Number(ops, x))
+    return _lower(r, Number(ops, b.igamma(r.a.value, r.x.value))).value
+
+
+def _igammac_scalar(b: Builder, a: Any, x: Any) -> Any:
+    ops = ScalarOps(b, None)
+    r = _Regions(Number(ops, a), Number(ops, x))
+    return _upper(r, Number(ops, b.igammac(r.a.value, r.x.value))).value
 
 
 def _slope(r: _Regions, expansion: Number, slope: Number) -> Number:
@@ -172,11 +193,11 @@ def _random_gamma_grad(a: Number, x: Number, expansion: Number, slope: Number) -
 
 igamma, igamma_p = special_function(
     "igamma", 2, "The regularized lower incomplete gamma function of `a` and `x`, elementwise.",
-    _igamma, loops=_expansion, arguments=("a", "x"), reference="scipy.special.gammainc",
+    _igamma, loops=_expansion, scalar=_igamma_scalar, arguments=("a", "x"), reference="scipy.special.gammainc",
 )  # fmt: skip
 igammac, igammac_p = special_function(
     "igammac", 2, "The regularized upper incomplete gamma function of `a` and `x`, elementwise.",
-    _igammac, loops=_expansion, arguments=("a", "x"), reference="scipy.special.gammaincc",
+    _igammac, loops=_expansion, scalar=_igammac_scalar, arguments=("a", "x"), reference="scipy.special.gammaincc",
 )  # fmt: skip
 igamma_grad_a, igamma_grad_a_p = special_function(
     "igamma_grad_a", 2, "The derivative by `a` of the regularized lower incomplete gamma function, elementwise.",
@@ -272,6 +293,7 @@ class _BetaRegions:
         swap = x > (a + 1.0) / (a + b + 2.0)
         self.active, self.swap = ~special, swap
         self.p, self.q = swap.where(b, a), swap.where(a, b)
+        self.a, self.b = a, b
         self.x, self.y = x, swap.where(1.0 - x, x)
 
 
@@ -286,7 +308,16 @@ def _betainc(a: Number, b: Number, x: Number, fraction: Number) -> Number:
     log_rest = r.swap.where(r.x.log(), (-r.x).log1p())
     log_beta = r.p.lgamma() + r.q.lgamma() - (r.p + r.q).lgamma()
     part = (r.p * log_y + r.q * log_rest - log_beta).exp() / r.p * fraction
-    value = r.swap.where(1.0 - part, part)
+    return _at_ends(r, x, r.swap.where(1.0 - part, part))
+
+
+def _betainc_scalar(b: Builder, p: Any, q: Any, x: Any) -> Any:
+    ops = ScalarOps(b, None)
+    r = _BetaRegions(Number(ops, p), Number(ops, q), Number(ops, x))
+    return _at_ends(r, Number(ops, x), Number(ops, b.betainc(r.a.value, r.b.value, r.x.value))).value
+
+
+def _at_ends(r: _BetaRegions, x: Number, value: Number) -> Number:
     value = x.equals(1.0).where(1.0, x.equals(0.0).where(0.0, value))
     value = (r.zero_side & (x > 0.0)).where(1.0, value)
     value = (r.one_side & (x < 1.0)).where(0.0, value)
@@ -295,7 +326,8 @@ def _betainc(a: Number, b: Number, x: Number, fraction: Number) -> Number:
 
 betainc, regularized_incomplete_beta_p = special_function(
     "betainc", 3, "The regularized incomplete beta function of `a`, `b` and `x`, elementwise.",
-    _betainc, loops=_beta_loops, reference="scipy.special.betainc", prim_name="regularized_incomplete_beta",
+    _betainc, loops=_beta_loops, scalar=_betainc_scalar, reference="scipy.special.betainc",
+    prim_name="regularized_incomplete_beta",
 )  # fmt: skip
 
 

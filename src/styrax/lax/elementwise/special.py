@@ -20,7 +20,7 @@ from styrax.transforms import ad, batching
 from ..casting import convert_element_type
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
-from .algorithms import ALGORITHMS, ArrayOps, CountingOps, Number, ScalarOps
+from .algorithms import ArrayOps, CountingOps, Number, ScalarOps
 from .arithmetic import add, mul, neg, reciprocal, square, sub
 from .comparisons import gt, select
 from .families import (
@@ -65,61 +65,10 @@ erfc, erfc_p = unary(
 )  # fmt: skip
 
 
-def erf_inv_of(x: Number) -> Number:
-    """The inverse of the error function, from a closed approximation by steps that triple its digits."""
-    ax = x.abs()
-    inside = ax < 1.0
-    safe = inside.where(ax, 0.5)
-    rest = 1.0 - safe
-    logarithm = (safe < 0.5).where((-(safe * safe)).log1p(), (rest * (1.0 + safe)).log())
-    scale = 0.147
-    half = logarithm * 0.5 + 2.0 / (np.pi * scale)
-    y = ((half * half - logarithm * (1.0 / scale)).sqrt() - half).sqrt()
-    for _ in range(3):
-        # Near 1 only the complement tells numbers apart.
-        error = (safe < 0.5).where(y.erf() - safe, rest - y.erfc())
-        step = error * (y * y).exp() * _HALF_SQRT_PI
-        y = y - step / (1.0 + y * step)
-    y = ax.equals(1.0).where(float("inf"), y)
-    y = (ax > 1.0).where(float("nan"), y)
-    y = (x < 0.0).where(-y, y)
-    # Tiny arguments are their own inverse but for a factor; this keeps signed zeros and NaN, too.
-    return ((ax < 1e-8) | x.differs(x)).where(x * _HALF_SQRT_PI, y)
-
-
-# erf_inv(x) / x as polynomials in w / 2.5 - 1, where w = -log(1 - x * x) < 5, and in (sqrt(w) - middle) / half.
-_ERF_INV_MIDDLE, _ERF_INV_HALF = 3.1430339887498949, 0.9069660112501051
-_ERF_INV_CENTRE = (
-    1.50140936, 0.6166007235, -0.02610868599, -0.01957419401, 0.008529176355, -0.0004843499507,
-    -0.0008455459389, 0.0002840751529, 3.553137895e-5, -3.333980931e-5,
-)  # fmt: skip
-_ERF_INV_TAIL = (
-    2.976423438, 0.9105646532, 0.005568841383, -0.003756148122, 0.002407154679, -0.001466760327,
-    0.0007101913805, -0.0001666483297, -7.247211634e-5, 4.927771158e-5,
-)  # fmt: skip
-
-
-def _erf_inv_single(x: Number) -> Number:
-    """The inverse of the error function to single precision."""
-    w = -((1.0 - x) * (1.0 + x)).log()
-    central = w < 5.0
-    centre = _polynomial(w * 0.4 - 1.0, _ERF_INV_CENTRE)
-    root = central.where(9.0, w).sqrt()
-    tail = _polynomial((root - _ERF_INV_MIDDLE) * (1.0 / _ERF_INV_HALF), _ERF_INV_TAIL)
-    y = central.where(centre, tail) * x
-    return x.abs().equals(1.0).where(x * float("inf"), y)
-
-
-def _erf_inv_scalar(b: Builder, x: Any) -> Any:
-    if x.dtype == _WIDE:
-        return erf_inv_of(Number(ScalarOps(b, None), x)).value
-    return b.cast(_erf_inv_single(Number(ScalarOps(b, None), b.cast(x, np.dtype(np.float32)))).value, x.dtype)
-
-
 erf_inv, erf_inv_p = unary(
     "erf_inv", FLOAT, "The inverse of the error function, elementwise.",
     jvp=lambda t, ans, x: mul(scalar_like(x, _HALF_SQRT_PI), mul(t, exp(square(ans)))),
-    scalar=_erf_inv_scalar,
+    scalar=lambda b, x: b.erf_inv(x),
     hlo="chlo.erf_inv",
     reference="scipy.special.erfinv",
 )  # fmt: skip
@@ -165,17 +114,6 @@ def _tolerance(dtype: Any) -> float:
     return float(np.finfo(_WIDE).eps) if dtype == _WIDE else 1e-9
 
 
-def _straight(algorithm: Callable[..., Number], wide: Any = _WIDE) -> Callable[..., Any]:
-    """The code of one element of an algorithm without loops, computed in `wide`, or the dtype if that is wider."""
-
-    def scalar(b: Builder, *xs: Any) -> Any:
-        ops = ScalarOps(b, None, _tolerance(xs[0].dtype))
-        work = _WIDE if xs[0].dtype == _WIDE else wide
-        return b.cast(algorithm(*[Number(ops, b.cast(x, work)) for x in xs]).value, xs[0].dtype)
-
-    return scalar
-
-
 def on_arrays(algorithm: Callable[..., Number]) -> Callable[..., Any]:
     """The algorithm as a function of arrays, made of operations of `lax`."""
 
@@ -204,14 +142,14 @@ def special_function(
     algorithm: Callable[..., Number],
     *,
     loops: Callable[..., Sequence[Number]] | None = None,
-    single: bool = False,
+    scalar: Callable[..., Any] | None = None,
     hlo: str | None = None,
     reference: Any = None,
     prim_name: str | None = None,
     arguments: Sequence[str] = (),
 ) -> tuple[Callable[..., Array], Any]:
-    """A row: `algorithm(*xs)`, or with `loops` first `loops(*xs)` and then `algorithm(*xs, *results)`. `single`
-    says that single precision is enough for itself."""
+    """A row: `algorithm(*xs)`, or with `loops` first `loops(*xs)` and then `algorithm(*xs, *results)`. `scalar(b, *xs)`
+    builds one element for the CPU instead."""
     whole = algorithm if loops is None else (lambda *xs: algorithm(*xs, *loops(*xs)))
 
     def dtype_rule(*avals: Any) -> Any:
@@ -232,9 +170,10 @@ def special_function(
         dtype_rule,
         hlo=expanded,
     )
-    if loops is None:
-        lower_elementwise(prim, _straight(algorithm, np.dtype(np.float32) if single else _WIDE))
+    if scalar is not None:
+        lower_elementwise(prim, scalar)
     else:
+        assert loops is not None
         prim.declare(elementwise=True)
 
         def own_loops(b: Builder, *xs: Any) -> Any:
@@ -263,85 +202,17 @@ def special_function(
 
 # -- the gamma function and its derivative -----------------------------------------------------------------
 
-# B(2k) / (2k (2k - 1)) and B(2k) / 2k for k = 1, 2, …
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
-_PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
-_SHIFT = 10  # the asymptotic series are used from here on; smaller arguments are raised by the recurrence
-_HALF_LOG_TWO_PI = 0.91893853320467274178
-
-
-def _polynomial(x: Number, coefficients: Sequence[float]) -> Number:
-    total = x.like(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        total = total * x + c
-    return total
-
-
-def _distance_to_integer(x: Number) -> Number:
-    return x - (x + 0.5).floor()
-
-
-def lgamma_of(x: Number) -> Number:
-    """The function `lgamma` in steps that the CPU has instructions for; near its roots with absolute accuracy."""
-    reflected = x < 0.5
-    positive = reflected.where(1.0 - x, x)
-    small = positive < float(_SHIFT)
-    near = small.where(positive, 1.0)
-    product = near
-    for k in range(1, _SHIFT):
-        product = product * (near + float(k))
-    y = small.where(positive + float(_SHIFT), positive)
-    log_y = y.log()
-    series = _polynomial(1.0 / (y * y), _STIRLING) / y
-    value = (y - 0.5) * log_y - y + (_HALF_LOG_TWO_PI + series) - small.where(product, 1.0).log()
-    value = y.equals(float("inf")).where(float("inf"), value)
-    sine = (_distance_to_integer(x) * float(np.pi)).sin().abs()
-    mirrored = float(np.log(np.pi)) - sine.log() - value
-    value = reflected.where(mirrored, value)
-    pole = ((x <= 0.0) & x.equals(x.floor())) | x.abs().equals(float("inf"))
-    return pole.where(float("inf"), value)
-
-
-def digamma_of(x: Number) -> Number:
-    """The digamma function in steps that the CPU has instructions for."""
-    reflected = x < 0.5
-    positive = reflected.where(1.0 - x, x)
-    small = positive < float(_SHIFT)
-    near = small.where(positive, 1.0)
-    steps = 1.0 / near
-    for k in range(1, _SHIFT):
-        steps = steps + 1.0 / (near + float(k))
-    y = small.where(positive + float(_SHIFT), positive)
-    inverse = 1.0 / y
-    square_ = inverse * inverse
-    value = y.log() - inverse * 0.5 - square_ * _polynomial(square_, _PSI) - small.where(steps, 0.0)
-    angle = _distance_to_integer(x) * float(np.pi)
-    value = reflected.where(value - float(np.pi) * angle.cos() / angle.sin(), value)
-    pole = ((x <= 0.0) & x.equals(x.floor())) | x.equals(float("-inf"))
-    return pole.where(float("nan"), value)
-
-
-ALGORITHMS.update(lgamma=lgamma_of, digamma=digamma_of)
-
-
-def _lgamma_scalar(b: Builder, x: Any) -> Any:
-    # Near its roots only the C library keeps all digits of a double; narrower floats need no more than a double.
-    if x.dtype == _WIDE:
-        return b.lgamma(x)
-    return b.cast(lgamma_of(Number(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype)
-
-
 lgamma, lgamma_p = unary(
     "lgamma", FLOAT, "The logarithm of the absolute value of the gamma function, elementwise.",
     jvp=lambda t, ans, x: mul(t, digamma(x)),  # type: ignore[has-type]
-    scalar=_lgamma_scalar,
+    scalar=lambda b, x: b.lgamma(x),
     hlo="chlo.lgamma",
     reference="scipy.special.gammaln",
 )  # fmt: skip
 digamma, digamma_p = unary(
     "digamma", FLOAT, "The derivative of `lgamma`, elementwise.",
     jvp=lambda t, ans, x: mul(t, polygamma(scalar_like(x, 1), x)),  # type: ignore[has-type]
-    scalar=lambda b, x: b.cast(digamma_of(Number(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype),
+    scalar=lambda b, x: b.digamma(x),
     hlo="chlo.digamma",
     reference="scipy.special.digamma",
 )  # fmt: skip
@@ -398,7 +269,7 @@ def _zeta(x: Number, q: Number) -> Number:
 
 zeta, zeta_p = special_function(
     "zeta", 2, "The Hurwitz zeta function: the sum of `(q + k) ** -x` over `k = 0, 1, …`, elementwise.",
-    _zeta, hlo="chlo.zeta", reference="scipy.special.zeta",
+    _zeta, scalar=lambda b, x, q: b.zeta(x, q), hlo="chlo.zeta", reference="scipy.special.zeta",
     arguments=("x", "q"),
 )  # fmt: skip
 
@@ -414,7 +285,7 @@ def _polygamma(m: Number, x: Number) -> Number:
 
 polygamma, polygamma_p = special_function(
     "polygamma", 2, "The derivative of order `m` of `digamma` at `x`, elementwise; `m` holds whole numbers.",
-    _polygamma, hlo="chlo.polygamma", reference="scipy.special.polygamma",
+    _polygamma, scalar=lambda b, m, x: b.polygamma(m, x), hlo="chlo.polygamma", reference="scipy.special.polygamma",
     arguments=("m", "x"),
 )  # fmt: skip
 
@@ -511,11 +382,11 @@ def _bessel_i1e(x: Number) -> Number:
 
 bessel_i0e, bessel_i0e_p = special_function(
     "bessel_i0e", 1, "The modified Bessel function of order 0 times `exp(-|x|)`, elementwise.",
-    _bessel_i0e, single=True, reference="scipy.special.i0e",
+    _bessel_i0e, scalar=lambda b, x: b.bessel_i0e(x), reference="scipy.special.i0e",
 )  # fmt: skip
 bessel_i1e, bessel_i1e_p = special_function(
     "bessel_i1e", 1, "The modified Bessel function of order 1 times `exp(-|x|)`, elementwise.",
-    _bessel_i1e, hlo="chlo.bessel_i1e", reference="scipy.special.i1e",
+    _bessel_i1e, scalar=lambda b, x: b.bessel_i1e(x), hlo="chlo.bessel_i1e", reference="scipy.special.i1e",
 )  # fmt: skip
 ad.defjvp2(bessel_i0e_p, lambda t, ans, x: mul(t, sub(bessel_i1e(x), mul(sign(x), ans))))
 

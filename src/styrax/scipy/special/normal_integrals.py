@@ -209,30 +209,47 @@ def ndtri(p: ArrayLike) -> Array:
     return _ndtri(p)
 
 
+# Rational functions of Wichura's algorithm AS 241 (Applied Statistics 37, 1988), the highest power first: of
+# 0.180625 - (p - 1/2)², and of sqrt(-log(p)) - 1.6 and - 5
+_NDTRI_CENTRE = (
+    (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
+     13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.3871328727963666080),
+    (5226.4952788528545610, 28729.085735721942674, 39307.895800092710610, 21213.794301586595867,
+     5394.1960214247511077, 687.18700749205790830, 42.313330701600911252, 1.0),
+)  # fmt: skip
+_NDTRI_TAIL = (
+    (7.7454501427834140764e-4, 2.27238449892691845833e-2, 0.241780725177450611770, 1.27045825245236838258,
+     3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734),
+    (1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 0.148103976427480074590,
+     0.689767334985100004550, 1.67638483018380384940, 2.05319162663775882187, 1.0),
+)  # fmt: skip
+_NDTRI_FAR = (
+    (2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
+     0.296560571828504891230, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720),
+    (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+     1.48753612908506148525e-2, 0.136929880922735805310, 0.599832206555887937690, 1.0),
+)  # fmt: skip
+
+
+def _ratio(x: Any, rows: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
+    return lax.div(*[lax.polynomial(x, row) for row in rows])
+
+
 @custom_jvp
 def _ndtri(p: Any) -> Array:
-    # The lower tail, where p is accurate, is solved for; the upper one mirrors it.
-    upper = lax.gt(p, number(0.5, p))
-    q = lax.select(upper, lax.sub(number(1, p), p), p)
-    wide = p.dtype if p.dtype.itemsize >= 4 else np.dtype(np.float32)
-    q = convert(q, wide)
-    middle = lax.mul(convert(math.sqrt(2), wide), lax.erf_inv(lax.sub(lax.mul(convert(2, wide), q), convert(1, wide))))
-    # In the tail 2q - 1 loses digits: Newton's steps on log ndtr(x) = log q repair them.
-    tail = lax.lt(q, convert(0.1, wide))
-    safe = lax.max(q, convert(float(dtypes.finfo(wide).tiny), wide))
-    log_q = lax.log(safe)
-    r = lax.sqrt(lax.mul(convert(-2, wide), log_q))
-    x = lax.neg(lax.sub(r, lax.div(lax.log(lax.mul(convert(math.sqrt(2 * math.pi), wide), r)), r)))
-    for _ in range(4 if wide.itemsize == 4 else 6):
-        value = log_ndtr(x)
-        slope = lax.exp(lax.sub(_norm_logpdf(x), value))
-        x = lax.sub(x, lax.div(lax.sub(value, log_q), slope))
-    x = lax.select(tail, x, middle)
-    x = lax.select(lax.eq(q, convert(0, wide)), lax.full_like(x, -np.inf), x)
-    x = convert(x, p.dtype)
-    out = lax.select(upper, lax.neg(x), x)
-    invalid = lax.bitwise_or(lax.lt(p, zero(p)), lax.gt(p, number(1, p)))
-    return lax.select(lax.bitwise_or(invalid, lax.ne(p, p)), lax.full_like(out, np.nan), out)
+    dtype = p.dtype
+    if dtype.itemsize < 4:
+        p = convert(p, np.float32)
+    offset = lax.sub(p, number(0.5, p))
+    centre = lax.mul(offset, _ratio(lax.sub(number(0.180625, p), lax.mul(offset, offset)), _NDTRI_CENTRE))
+    lower = lax.min(p, lax.sub(number(1, p), p))
+    root = lax.sqrt(lax.neg(lax.log(lax.select(lax.gt(lower, zero(p)), lower, lax.full_like(p, 0.5)))))
+    tail = lax.select(lax.le(root, number(5, p)), _ratio(lax.sub(root, number(1.6, p)), _NDTRI_TAIL),
+                      _ratio(lax.sub(root, number(5, p)), _NDTRI_FAR))
+    tail = lax.select(lax.eq(lower, zero(p)), lax.full_like(p, np.inf), tail)
+    tail = lax.select(lax.lt(offset, zero(p)), lax.neg(tail), tail)
+    out = lax.select(lax.le(lax.abs(offset), number(0.425, p)), centre, tail)
+    return convert(lax.select(lax.ge(lower, zero(p)), out, lax.full_like(out, np.nan)), dtype)
 
 
 @_ndtri.defjvp
