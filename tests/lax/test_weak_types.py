@@ -212,3 +212,22 @@ def test_second_slopes_in_weak_scalars(name: str, outer: str, inner: str) -> Non
         return [y.weak_type for y in j.tree.leaves(j.jit(f)(j.numpy.asarray(0.34), j.numpy.asarray(0.6)))]
 
     assert types(styrax) == types(jax)
+
+
+MET = ["add", "divide", "arctan2", "power", "equal", "maximum", "hypot"]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("shape", [(1,), (3, 1, 3)], ids=str)
+@pytest.mark.parametrize("kind", ["array", "constant"])
+@pytest.mark.parametrize("name", MET)
+def test_of_integers_that_meet_as_floats(name, kind, shape, jitted):
+    """Unsigned 64 bits and signed integers: weakly typed floats, also where one of them is a constant."""
+    def found(j):
+        with j.enable_x64(True):
+            other = np.ones(shape, "int32")
+            f = lambda x: getattr(j.numpy, name)(x, j.numpy.asarray(other) if kind == "array" else other)
+            out = (j.jit(f) if jitted else f)(j.numpy.array([2], "uint64"))
+            return out.dtype, out.weak_type
+
+    assert found(styrax) == found(jax)

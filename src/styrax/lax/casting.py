@@ -139,6 +139,8 @@ def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
                 return backends.get().put(folded, aval, None)
             if not isinstance(base, StagingTrace):
                 return base.process_primitive(convert_element_type_p, args, params)
+            if folded.shape and weak_type:  # which constants are not
+                return base.process_primitive(convert_element_type_p, (folded,), params)
             if folded.shape:
                 return base.to_tracer(folded)
             return base.literal(folded[()], aval)

@@ -307,11 +307,11 @@ def _integer_power(x: Any, y: Any) -> Any:
 
 
 def _power(x1: Any, x2: Any) -> Any:
-    exponent = x2
+    base, exponent = x1, x2
     x1, x2 = promote_args_numeric("power", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.integer):
         return _integer_power(x1, x2)
-    if dtypes.issubdtype(dtype_of(exponent), np.integer):
+    if dtypes.issubdtype(dtype_of(exponent), np.integer) and dtypes.issubdtype(dtype_of(base), np.inexact):
         # Integer exponents stay integers.
         return lax.pow(*promote_shapes("power", x1, exponent))
     return lax.pow(x1, x2)

@@ -103,7 +103,7 @@ def typed(x: Any) -> Typed:
 def typed_beside(x: Any) -> Typed:
     """The dtype and weak type of constants that meet an operand: weak beside scalars alone."""
     dtype, weak = typed(x)
-    return dtype, weak and not shape_of(x)
+    return dtype, weak and shape_of(x) == ()
 
 
 def dtype_of(x: Any) -> Any:
@@ -231,8 +231,7 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
 
 def number_like(value: Any, x: Any) -> Array:
     """A number beside an operand: of its dtype, and weakly typed beside a weakly typed scalar alone."""
-    dtype, weak = typed(x)
-    return convert(value, dtype, weak and shape_of(x) == ())
+    return convert(value, *typed_beside(x))
 
 
 def promote_dtypes(*args: Any) -> list[Array]:

@@ -24,11 +24,11 @@ from .promotion import (
     dtype_of,
     is_array,
     literal,
+    number_like,
     promote_args_inexact,
     promote_args_numeric,
     shape_of,
     typed,
-    typed_beside,
     unwrap,
 )
 
@@ -170,7 +170,7 @@ log2 = _scaled_log("log2", _over_log2, "The logarithm to base 2; -∞ at 0, NaN 
 def _times(name: str, factor: float, doc: str) -> Callable[[ArrayLike], Array]:
     def function(x: ArrayLike, /) -> Array:
         (x,) = promote_args_inexact(name, x)
-        return lax.mul(x, convert(factor, *typed_beside(x)))
+        return lax.mul(x, number_like(factor, x))
 
     return named(function, name, doc + _OF_FLOATS)
 
@@ -430,7 +430,7 @@ def sinc(x: ArrayLike, /) -> Array:
     """
     (x,) = promote_args_inexact("sinc", x)
     zero = lax.eq(x, convert(0, *typed(x)))
-    scaled = lax.mul(convert(np.pi, *typed_beside(x)), x)
+    scaled = lax.mul(number_like(np.pi, x), x)
     safe = choose_elements(zero, convert(1, *typed(scaled)), scaled)
     return choose_elements(zero, _sinc_maclaurin(scaled), lax.div(lax.sin(safe), safe))
 
