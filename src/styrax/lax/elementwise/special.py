@@ -1,7 +1,7 @@
 """Special functions: error functions, the gamma family, incomplete gamma and beta, zeta, Bessel.
 
-On the CPU they are the functions of `cpu.math`. Those without an operation of their own in StableHLO, or with loops, are
-algorithms on `Number`s besides.
+On the CPU they are the functions of `cpu.math`. Those without an operation of their own in StableHLO, or with loops,
+are algorithms on `Number`s besides.
 """
 
 from __future__ import annotations
