@@ -242,15 +242,17 @@ def test_remainders_are_exact(dtype):
 
     x, far, factors = drawn(), drawn(), rng.integers(1, 2**20, 3000).astype(DTYPES[dtype])
     close = (np.ldexp(x, -rng.integers(0, 60, 3000)) * rng.uniform(0.5, 1, 3000)).astype(DTYPES[dtype])
-    edges = np.array([*SPECIAL, info.max, info.tiny, info.smallest_subnormal, 0.1], DTYPES[dtype])
+    least = info.smallest_subnormal * np.arange(1, 9, dtype=DTYPES[dtype])
+    edges = np.array([*SPECIAL, info.max, info.max / 2, info.max / 8, info.tiny, *least, 0.1], DTYPES[dtype])
     pairs = [(x, far), (x, close), (x, x / factors), tuple(v.ravel() for v in np.meshgrid(edges, edges))]
     for a, b in pairs:
         with np.errstate(all="ignore"):
             expected = np.fmod(a, b)
-        found = evaluate("fmod", dtype, a, b)
-        np.testing.assert_array_equal(found, expected)
         sure = ~np.isnan(expected)
-        np.testing.assert_array_equal(np.signbit(found)[sure], np.signbit(expected)[sure])
+        for lanes in (1, LANES[dtype]):  # which scale in two ways
+            found = compiled("fmod", dtype, lanes)(a, b)
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found)[sure], np.signbit(expected)[sure])
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import styrax
 import styrax.lax as slax
 from styrax.transforms import api
 from tests.lax.checks import Table, check_program, jvp_case, vmap_case
@@ -173,6 +174,18 @@ def test_series_of_large_parameters_run_to_their_end(engine):
     np.testing.assert_allclose(outs["igammac"][0], scipy.special.gammaincc(a, x), rtol=1e-6)
     np.testing.assert_allclose(outs["grad"][0], -1 / np.sqrt(2 * np.pi * a), rtol=1e-5)
     np.testing.assert_allclose(outs["betainc"][0], scipy.special.betainc(a, x, half), rtol=1e-6)
+
+
+def test_symmetric_beta_distributions_of_huge_parameters():
+    """The fraction takes as many steps as the root of the parameters."""
+    import styrax.core.settings.config as config
+
+    a = np.array([1e6, 1e8, 1e10, 1e11])
+    with config.enable_x64(True):
+        for function in (slax.betainc, styrax.jit(slax.betainc)):
+            np.testing.assert_allclose(function(a, a, np.full(4, 0.5)), 0.5, rtol=1e-6)
+            at_most_all = np.asarray(function(np.array([1e15, 1e17]), np.array([2e15, 1e17]), np.array([1 / 3, 0.5])))
+            assert (at_most_all >= 0).all() and (at_most_all <= 1).all()
 
 
 def test_limits_of_the_shape():

@@ -138,7 +138,7 @@ def _div(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
 def _rem(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     if is_float(dtype):
-        return rows["fmod"](f, dtype, lanes, a)
+        return _own_function("fmod")(f, dtype, lanes, a)
     safe, by_zero = _safe_divisor(f, dtype, lanes, a)
     if _divides_as_float(dtype, lanes, a[1]):
         r = f.op(f"sub {t} {a[0]}, {f.op(f'mul {t} {_quotient(f, dtype, lanes, a[0], safe)}, {safe}')}")
@@ -361,7 +361,7 @@ def _one_of(name: str, place: int) -> Row:
 rows["sin"], rows["cos"] = _one_of("sin_cos", 0), _one_of("sin_cos", 1)
 for _name in ("exp exp2 expm1 log log1p tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh pow cbrt "
               "erf erfc erf_inv lgamma digamma logistic rsqrt log2 igamma igammac polygamma zeta bessel_i0e "
-              "bessel_i1e betainc fmod").split():
+              "bessel_i1e betainc").split():
     rows[_name] = _own_function(_name)
 
 

@@ -505,13 +505,13 @@ class Scalars:
     copysign = _binary_method("copysign")
     igamma = _binary_method("igamma")
     igammac = _binary_method("igammac")
+    polygamma = _binary_method("polygamma")
+    zeta = _binary_method("zeta")
+
     def betainc(self, a: Expr, b: Expr, x: Expr) -> Expr:
         if x.dtype in SMALL_FLOATS:
             return self.cast(self.betainc(*[self.cast(v, F32) for v in (a, b, x)]), x.dtype)
         return self.node("betainc", (a, b, x), x.dtype)
-
-    polygamma = _binary_method("polygamma")
-    zeta = _binary_method("zeta")
 
 
 _folds = {"add": np.add, "sub": np.subtract, "mul": np.multiply}

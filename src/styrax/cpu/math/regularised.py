@@ -10,7 +10,7 @@ from .exponential import exp, log, log1p, log_terms
 from .gamma import HALF_LOG_2PI, PI, STIRLING_ROW, through_double
 
 EPSILON = 2.0**-53
-LIMIT = 20000
+LIMIT = 1 << 20
 # Stands for 0 in denominators of continued fractions
 TINY = 2.0**-900
 # From here on Stirling's series stands for lgamma, and what cancels in large terms is left out.
@@ -190,6 +190,7 @@ def betainc(b: Block, a: Register, c: Register, x: Register) -> Register:
     log_x, log_y = log(b, x), log1p(b, -x)
     log_u, log_v = b.select(swap, log_y, log_x), b.select(swap, log_x, log_y)
     tail = beta_density(b, p, q, u, v, log_u, log_v) * fraction / p
+    tail = b.at_most(tail, 1.0)
     result = b.select(swap, 1.0 - tail, tail)
     result = b.select(b.eq(c, 0.0) | b.eq(a, INF), b.constant(0.0), result)
     result = b.select(b.eq(x, 1.0) | b.eq(a, 0.0) | b.eq(c, INF), one, result)

@@ -21,7 +21,7 @@ def reduced(b: Block, x: Register, y: Register) -> Register:
 def fmod(b: Block, x: Register, y: Register) -> Register:
     x, y = b.freeze(x), b.freeze(y)
     size, divisor = b.abs(x), b.abs(y)
-    digits = b.pick(23, 52)
+    digits, most = b.pick((23, 254), (52, 2046))  # `most`: the largest power of two that `scale` takes
     far = (b.not_lt(size, divisor * 2.0**digits)) & (size < INF) & (divisor > 0.0)
 
     def rare() -> list[Register]:
@@ -29,7 +29,7 @@ def fmod(b: Block, x: Register, y: Register) -> Register:
         def step(size: Register) -> tuple[list[Register], Register]:
             _, steps = b.split(size)
             _, least = b.split(divisor)
-            n, n_bits = b.nearest(b.at_least(steps - least - (digits - 2.0), 0.0), 1.0)
+            n, n_bits = b.nearest(b.at_most(b.at_least(steps - least - (digits - 2.0), 0.0), most), 1.0)
             size = reduced(b, size, b.scale(divisor, n, n_bits))
             return [size], b.not_lt(size, divisor * 2.0**digits)
 

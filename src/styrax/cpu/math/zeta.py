@@ -14,7 +14,7 @@ EULER_MACLAURIN_ROW = (
     2.08767569878681e-08, -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225827e-13,
     8.586062056277845e-15, -2.174868698558062e-16, 5.5090028283602295e-18, -1.3954464685812522e-19,
 )  # fmt: skip
-TERMS = 10  # at most, as everywhere: beyond, sums from a negative q are not those of the function
+TERMS = 10  # at most, as XLA takes: with more, sums from a negative q would be others
 INF, NAN = float("inf"), float("nan")
 
 

@@ -63,8 +63,6 @@ erfc, erfc_p = unary(
     hlo="chlo.erfc",
     reference="scipy.special.erfc",
 )  # fmt: skip
-
-
 erf_inv, erf_inv_p = unary(
     "erf_inv", FLOAT, "The inverse of the error function, elementwise.",
     jvp=lambda t, ans, x: mul(scalar_like(x, _HALF_SQRT_PI), mul(t, exp(square(ans)))),
@@ -72,6 +70,7 @@ erf_inv, erf_inv_p = unary(
     hlo="chlo.erf_inv",
     reference="scipy.special.erfinv",
 )  # fmt: skip
+
 # -- algorithms on numbers -------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from .. import reductions, shaping
 from ..binary import add, divide, multiply
 from ..broadcasting import choose_elements
 from ..indexing import gather_elements
-from ..promotion import convert
+from ..promotion import convert, typed
 from .operands import check_square, matrices, permuted_rows, real_dtype
 
 
@@ -55,7 +55,7 @@ def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     check_square("slogdet", a)
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
-    kind = a.dtype
+    kind, weak = typed(a)
     lu, pivots, _ = lax_linalg.lu(a)
     diagonal, parity = _lu_parity(pivots, lu)
     singular = reductions.any(lax.eq(diagonal, convert(0, kind)), axis=-1)
@@ -71,7 +71,7 @@ def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     real = real_dtype(kind)
     sign = choose_elements(singular, convert(0, kind), sign)
     logdet = choose_elements(singular, convert(-np.inf, real), reductions.sum(lax.log(lax.abs(diagonal)), axis=-1))
-    return SlogdetResult(convert(sign, kind, a.weak_type), convert(logdet, real, a.weak_type))
+    return SlogdetResult(convert(sign, kind, weak), convert(logdet, real, weak))
 
 
 slogdet = jit(named(_slogdet, "slogdet"), static_argnames=("method",))
