@@ -338,6 +338,11 @@ ROWS = [
         name="integer_pow of integers",
     ),
     Row(
+        "integer_pow",
+        lambda d: Call(f"jnp.power({{0}}, np.{d.choice(INTS)}({d.integer(0, 4)}))", (d.value(NUMBERS),)),
+        name="integer_pow by NumPy's scalars",
+    ),
+    Row(
         "round", lambda d: Call(f"lax.round({{0}}, lax.RoundingMethod({d.integer(0, 1)}))", (d.value(FLOATS),)), "jump"
     ),
     Row(

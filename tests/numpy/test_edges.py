@@ -183,6 +183,11 @@ def test_padding_of_empty_axes(shape, widths, mode):
     "jnp.array(1, np.longdouble)",
     "jnp.zeros(2, np.float32(1))", "jnp.ones(2).astype(jnp.ones(2))", "jax.jit(lambda x: jnp.zeros(2, x))(1.0)",
     "jnp.pad(jnp.ones(3), 1, constant_values=[1, 2, 3])",
+    "jnp.full(2, 1j, 'complex64')", "jax.lax.full_like(jnp.ones(2), np.ones(1))",
+    "jnp.inner(jnp.array([True, False]), True)", "jnp.inner(True, True)",
+    "jnp.polyval(jnp.array([True, False]), jnp.array([True, False]))", "jnp.polyval(jnp.array([True]), 2)",
+    "jnp.interp(jnp.array([0.0, 1.5]), jnp.arange(1.0, 3), jnp.ones(2), left=1j)",
+    "jnp.interp(jnp.arange(3), jnp.arange(1, 3), jnp.arange(2), left=1j)",
 ])
 def test_dtypes_weak_types_and_shapes(expression):
     kind, expected = outcome(expression, jax)
@@ -193,6 +198,18 @@ def test_dtypes_weak_types_and_shapes(expression):
     else:
         assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
         np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=2e-6)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.full(2, 1j, 'float32')", "jnp.full((), 1j, 'int8')", "jnp.full_like(jnp.ones(2), 1 + 0j)",
+    "jax.lax.full(2, 1j, 'bfloat16')",
+    "jnp.ones(2).at[5].get(mode='fill', fill_value=1j)", "jnp.take(jnp.ones(2), 5, mode='fill', fill_value=1j)",
+])
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_imaginary_parts_of_numbers_are_not_dropped(expression):
+    for package in (jax, styrax):
+        kind, error = outcome(expression, package)
+        assert kind == "error" and type(error) is TypeError
 
 
 @pytest.mark.parametrize("name", ["zeros", "ones", "empty"])

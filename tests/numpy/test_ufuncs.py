@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import ml_dtypes
 import mpmath
 import numpy as np
@@ -302,3 +305,30 @@ def test_complex_extremes(name: str, dtype: str) -> None:
                      *([-wanted.conjugate()] if x.real == 0 else [])]
             error = min(abs(mpmath.mpc(complex(y)) - side) for side in sides)
             assert error <= 12 * limits.eps * max(abs(wanted), tiny), (x, y, wanted)
+
+
+@pytest.mark.parametrize("exponent", [
+    np.int32(3), np.int64(3), np.uint8(3), np.int64(0), np.int64(-1), np.array(3, "int16"), np.array([3], "int32"),
+    np.bool_(True), True, 3], ids=lambda y: f"{type(y).__name__}-{getattr(y, 'dtype', '')}-{y}")
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint64", "bfloat16", "float32", "complex64", "bool", "int"])
+@pytest.mark.parametrize("x64", [False, True])
+def test_powers_by_known_integers(dtype: str, exponent: Any, x64: bool) -> None:
+    """Known integers do not take part in promotion; those in arrays do."""
+    def outcomes(package: Any) -> Any:
+        x: Any = 2 if dtype == "int" else package.numpy.asarray([2, 1], dtype)
+        power = package.numpy.power
+        calls = [lambda: power(x, exponent), lambda: package.jit(lambda x: power(x, exponent))(x),
+                 lambda: package.vmap(lambda x: power(x, exponent))(package.numpy.asarray(x)[None])]
+        if dtype != "int":
+            calls.append(lambda: x**exponent)
+        for call in calls:
+            try:
+                found = call()
+                yield str(found.dtype), getattr(found, "weak_type", None), np.asarray(found)
+            except TypeError:
+                yield "TypeError", None, np.zeros(())
+
+    with styrax.enable_x64(x64), jax.enable_x64(x64):
+        for found, wanted in zip(outcomes(styrax), outcomes(jax), strict=True):
+            assert found[:2] == wanted[:2]
+            np.testing.assert_allclose(found[2].astype(complex), wanted[2].astype(complex), rtol=1e-6)

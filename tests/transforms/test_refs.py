@@ -433,3 +433,36 @@ def test_a_reference_that_is_written_after_it_was_read_in_a_loop(unroll):
         return [(g(*at), package.jit(g)(*at)) for g in slopes], package.grad(f, (0, 1, 2))(*at)
 
     assert_same(program)
+
+
+UNREAD = {
+    "gradient": lambda j, f, x: j.grad(f)(x),
+    "forward over reverse": lambda j, f, x: j.jacfwd(j.jacrev(f))(x),
+    "hessian": lambda j, f, x: j.hessian(f)(x),
+    "reverse over reverse": lambda j, f, x: j.jacrev(j.jacrev(f))(x),
+    "hessian of a jit": lambda j, f, x: j.hessian(j.jit(f))(x),
+    "vmap": lambda j, f, x: j.vmap(j.grad(f), out_axes=None)(x[None]),
+    "vmap of nothing mapped": lambda j, f, x: j.vmap(lambda _: j.grad(f)(x), out_axes=None)(x),
+}
+
+
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("name", UNREAD)
+def test_slopes_of_what_is_written_and_not_read(name, reads):
+    """What nothing reads has the slope zero, which depends on no mapped value; JAX refuses the others alike."""
+    def program(package):
+        def f(x):
+            ref = package.new_ref(2 * vector)
+            old = package.ref.swap(ref, ..., x)
+            return ((old * ref[...] * x if reads else old) * vector).sum()
+
+        try:
+            return UNREAD[name](package, f, package.numpy.asarray(vector))
+        except ValueError as error:
+            assert str(error).startswith("at vmap out_axes")
+            return "refused"
+
+    if isinstance(program(jax), str):
+        assert program(styrax) == program(jax)
+    else:
+        assert_same(program)

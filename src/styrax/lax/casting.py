@@ -150,6 +150,12 @@ def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
 convert_element_type_p.def_bind_with_trace(_bind_convert)
 
 
+def check_real(number: Any, dtype: Any) -> None:
+    """Raises TypeError where a complex number of Python, whose imaginary part is not dropped, is to become real."""
+    if type(number) is complex and dtypes.kind(dtype) in "iuf":
+        raise TypeError(f"a number of Python with an imaginary part, {number}, is converted to {dtype.name}")
+
+
 def _convert_element_type(
     operand: Any, new_dtype: Any = None, weak_type: bool = False, sharding: Any = None
 ) -> Any:
@@ -168,8 +174,7 @@ def _convert_element_type(
             np.exceptions.ComplexWarning,
             stacklevel=3,
         )
-        if type(operand) is complex:
-            raise TypeError(f"a number of Python with an imaginary part, {operand}, is converted to {new_dtype.name}")
+        check_real(operand, new_dtype)
     if aval.dtype == new_dtype and aval.weak_type == weak_type and sharding is None:
         if isinstance(operand, (Array, Tracer)):
             return operand

@@ -36,7 +36,6 @@ from .promotion import (
     promote_args_numeric,
     promote_dtypes_inexact,
     promote_shapes,
-    result_typed,
     to_inexact,
     typed,
 )
@@ -320,14 +319,15 @@ def _power(x1: Any, x2: Any) -> Any:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2, elementwise.
 
-    A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers. Negative
+    A Python int (or concrete integer scalar) as x2 is a chain of multiplications in x1's dtype. Negative
     powers of integers in arrays give no meaningful numbers; negative floats to broken powers give NaN.
 
     Args:
       x1, x2: arrays or numbers that broadcast; booleans are taken as integers.
 
     Returns:
-      an array of the shape that they broadcast to, of the dtype that both promote to.
+      an array of the shape that they broadcast to, of the dtype that both promote to; of x1's where x2 is a concrete
+      integer scalar.
 
     Raises:
       TypeError: for integers with a negative static power, and for shapes that do not broadcast.
@@ -336,11 +336,11 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x1, x2 = arrays("power", x1, x2)
         exponent = _static_integer(x2)
         if exponent is not None:
-            base, weak = typed(x1)
+            base = dtype_of(x1)
             if base == _BOOL:
                 # Truth values are taken as integers of 32 bits, whatever the exponent and x64.
                 return lax.integer_pow(convert(x1, np.dtype(np.int32)), exponent)
-            if dtypes.issubdtype(base, np.number) and result_typed(x1, x2)[0] == base:
+            if dtypes.issubdtype(base, np.number):
                 return lax.integer_pow(x1, exponent)
         return _power(x1, x2)
     except Exception as error:
@@ -350,9 +350,9 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def _static_integer(y: Any) -> int | None:
     """The value of a scalar that is known to be an integer while tracing, else None."""
-    if type(y) is int:
-        return y
-    if type(y) is bool or isinstance(y, float):
+    if type(y) is int or type(y) is bool:
+        return int(y)
+    if isinstance(y, float):
         return None
     if isinstance(y, (np.integer, np.ndarray)) and y.shape == () and y.dtype.kind in "iu":
         return int(y)
@@ -368,7 +368,8 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       x1, x2: arrays or numbers that broadcast; booleans are taken as integers.
 
     Returns:
-      an array of the shape that they broadcast to, of the dtype that both promote to.
+      an array of the shape that they broadcast to, of the dtype that both promote to; of x1's where x2 is a concrete
+      integer scalar.
 
     Raises:
       TypeError: for integers with a negative static power, and for shapes that do not broadcast.

@@ -321,7 +321,7 @@ def _interp_body(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -
             if value == "extrapolate":
                 return None
             raise ValueError("the only valid string value of `left` is 'extrapolate', but got: " + repr(value))
-        return default if value is None else convert(unwrap_(value), f.dtype)
+        return default if value is None else asarray(value)
 
     if period is None:
         low, high = outside(left, gather_elements(fp, 0)), outside(right, gather_elements(fp, -1))

@@ -28,6 +28,7 @@ from styrax.core.types.typing import (
     ShardingLike,
     SupportsShape,
 )
+from styrax.lax.casting import check_real
 from styrax.lax.shaping.filling import vary_like
 
 from .broadcasting import canonical_shape, spread
@@ -47,6 +48,7 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
     if dtypes.issubdtype(dtype, dtypes.extended):
         return place(lax.full(shape, value, dtype), device)
+    check_real(value, dtype)
     if shape == ():
         return place(asarray(convert(value, dtype)), device)
     told = told_by(device)
@@ -184,6 +186,7 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     shape, kind, weak = _like(name, a, dtype, shape)
     if dtypes.issubdtype(kind, dtypes.extended):
         return place(lax.full(shape, value, kind), device)
+    check_real(value, kind)
     filler = convert(value, kind, weak)
     told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
     if told is not None and len(told.spec) == len(shape) and device is None:

@@ -26,7 +26,6 @@ from .promotion import (
     check_arraylike,
     convert,
     dtype_of,
-    promote_args_numeric,
     promote_dtypes,
     result_typed,
     shape_of,
@@ -386,13 +385,15 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
       >>> jnp.inner(jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]]))
       Array([11, 17], dtype=int32)
     """
+    from .binary import multiply
+
     a, b = arrays("inner", a, b)
     a_rank, b_rank = len(shape_of(a)), len(shape_of(b))
     if a_rank == 0 or b_rank == 0:
         if preferred_element_type is not None:
             kind = user_dtype(preferred_element_type, "inner")
             a, b = convert(a, kind), convert(b, kind)
-        return lax.mul(*promote_args_numeric("inner", a, b))
+        return multiply(a, b)
     return tensordot(a, b, (a_rank - 1, b_rank - 1), precision=precision, preferred_element_type=preferred_element_type)
 
 

@@ -29,7 +29,6 @@ from .promotion import (
     convert,
     promote_dtypes,
     promote_dtypes_inexact,
-    promote_dtypes_numeric,
     shape_of,
     to_complex,
     unwrap,
@@ -49,7 +48,7 @@ def _polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     Returns:
       an array of the broadcast shape and the common dtype; 0 for no coefficients.
     """
-    p, x = (asarray(v) for v in promote_dtypes_numeric(*arrays("polyval", p, x)))
+    p, x = (asarray(v) for v in promote_dtypes(*arrays("polyval", p, x)))
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     start = convert(lax.full_like(x, 0, shape=shape), x.dtype)
     y, _ = lax.scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)

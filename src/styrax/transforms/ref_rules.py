@@ -126,13 +126,16 @@ def _missing(ref: Any) -> bool:
 
 def _transpose_swap(ct: Any, ref: Any, value: Any, *idx: Any, tree: Any) -> list[Any]:
     nothing = [None] * len(idx)
-    if _missing(ref) and type(ct) is Zero:
+    unread = _missing(ref)  # nothing reads what was written
+    if unread and type(ct) is Zero:
         return [None, Zero(get_aval_of(value).to_cotangent_aval()), *nothing]
     if _of_bits(tree):  # zeros were written
         _clear(cotangent_reference(ref), value, idx, tree)
         return [None, None, *nothing]
     ct_value = swap_p.bind(cotangent_reference(ref), instantiate_zeros(ct), *idx, tree=tree)
-    return [None, ct_value if isinstance(value, UndefinedPrimal) else None, *nothing]
+    if not isinstance(value, UndefinedPrimal):
+        return [None, None, *nothing]
+    return [None, Zero(value.aval.to_cotangent_aval()) if unread else ct_value, *nothing]
 
 
 def _transpose_addupdate(cts: Any, ref: Any, value: Any, *idx: Any, tree: Any) -> list[Any]:

@@ -21,6 +21,7 @@ from styrax.core.types.typing import ArrayLike, Scalar
 from styrax.transforms import ad, batching
 
 from .. import sharding_rules
+from ..casting import check_real
 from ..elementwise.arithmetic import add, rem
 from ..elementwise.bits import bitwise_and
 from ..elementwise.comparisons import ge, le, lt, select
@@ -145,6 +146,7 @@ def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: Gath
     if parsed == GatherScatterMode.FILL_OR_DROP:
         if fill_value is None:
             fill_value = default_fill(get_aval(operand).dtype)
+        check_real(fill_value, get_aval(operand).dtype)
     else:
         fill_value = None
     return gather_p.bind(
