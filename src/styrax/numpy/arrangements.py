@@ -262,6 +262,8 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
                                     "static. To fix this, either specify a static value for `repeats`, or pass a "
                                     "static value to `total_repeat_length`.")
         counts = np.asarray(repeats)
+        if counts.ndim > 1:
+            repeats = counts = counts.ravel()
         if counts.ndim == 0 or counts.size == 1:
             times = int(counts.reshape(()))
             return with_result(partial(_repeat_all, axis=axis, times=times), out_sharding, "repeat")(a)

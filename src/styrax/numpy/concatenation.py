@@ -91,7 +91,7 @@ def _of_dtype(members: list[Any], dtype: Any, name: str) -> list[Any]:
 def _concatenate_slices(a: Any, axis: int | None, dtype: Any) -> Any:
     """`concatenate` of the slices of one array along its first axis: a transposition and a reshape."""
     if a.ndim == 0:
-        raise TypeError("concatenate expects a sequence of arrays")
+        raise ValueError("Need at least one array to concatenate; got a scalar.")
     if dtype is not None:
         a = convert(a, user_dtype(dtype, "concatenate"))
     if a.shape[0] == 0:
@@ -150,6 +150,8 @@ def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: 
         raise NotImplementedError("The 'out' argument to jnp.stack is not supported.")
     if is_array(arrays) or isinstance(arrays, np.ndarray):
         a = asarray(arrays)
+        if a.ndim == 0:
+            raise TypeError("stack expects a sequence of arrays; got a scalar.")
         at = axis_index(axis, a.ndim)
         return concatenate(lax.expand_dims(a, (at + 1,)), axis=at, dtype=dtype)
     members = _members("stack", arrays)

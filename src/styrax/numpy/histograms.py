@@ -84,7 +84,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     if length is None:
         values = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of jnp.bincount. To "
                                                   "avoid this error, pass a static `length` argument.")
-        length = max(minlength, int(values.max()) + 1 if values.size else 0)
+        length = max(minlength, max(0, int(values.max())) + 1 if values.size else 0)
     else:
         length = concrete_or_error(size_argument, length, "The error occurred because of argument 'length' "
                                                                     "of jnp.bincount.")

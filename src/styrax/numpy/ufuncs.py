@@ -490,8 +490,8 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
     if not dtypes.issubdtype(dtype, np.inexact):
         return x
     if dtypes.issubdtype(dtype, np.complexfloating):
-        return lax.complex(nan_to_num(lax.real(x), copy, nan, posinf, neginf),
-                           nan_to_num(lax.imag(x), copy, nan, posinf, neginf))
+        return lax.complex(nan_to_num(lax.real(x), nan=nan, posinf=posinf, neginf=neginf),
+                           nan_to_num(lax.imag(x), nan=nan, posinf=posinf, neginf=neginf))
     info = dtypes.finfo(dtype)
     posinf = info.max if posinf is None else posinf
     neginf = info.min if neginf is None else neginf
@@ -504,7 +504,7 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
     return choose_elements(lax.eq(out, convert(-np.inf, *typed(out))), value(neginf), out)
 
 
-nan_to_num = jit(named(_nan_to_num, "nan_to_num"), static_argnames=("copy",))
+nan_to_num = jit(named(_nan_to_num, "nan_to_num"))
 
 
 def shape(a: ArrayLike | SupportsShape) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import multiple_results
 from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
@@ -202,6 +203,8 @@ def _eig_abstract(x: ShapedArray, *, compute_left_eigenvectors: bool, compute_ri
                   enable_eigvec_derivs: bool, implementation: Any) -> list[ShapedArray]:
     check_inexact("eig", x)
     check_square("eig", x)
+    if dtypes.itemsize_bits(x.dtype) < 32:  # there is no complex dtype of their precision
+        raise NotImplementedError(f"Unsupported dtype {x.dtype.name}.")
     dtype = complex_dtype(x.dtype)
     vectors = [ShapedArray(x.shape, dtype)] * (compute_left_eigenvectors + compute_right_eigenvectors)
     return [ShapedArray(x.shape[:-1], dtype), *vectors]
