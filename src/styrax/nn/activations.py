@@ -170,7 +170,7 @@ def sparse_plus(x: ArrayLike) -> Array:
       an array of the shape of `x`.
     """
     (x,) = arrays("sparse_plus", x)
-    low, high = x <= convert(-1, *typed(x)), x >= convert(1, *typed(x))
+    low, high = x <= -1.0, x >= 1.0
     return choose_elements(low, 0.0, choose_elements(high, x, divide(power(add(x, 1.0), 2), 4)))
 
 
@@ -375,8 +375,7 @@ def hard_tanh(x: ArrayLike) -> Array:
       an array of the shape of `x`.
     """
     (x,) = arrays("hard_tanh", x)
-    above = x > convert(1, *typed(x))
-    return choose_elements(above, 1, choose_elements(x < convert(-1, *typed(x)), -1, x))
+    return choose_elements(x > 1, 1, choose_elements(x < -1, -1, x))
 
 
 @jit

@@ -212,7 +212,7 @@ def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Any:
         return transposed(lax.full_like(a, 0)) if a.shape[-1] != a.shape[-2] else lax.full_like(a, 0)
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     top = gather_elements(s, (..., slice(0, 1)))
-    cutoff = lax.mul(lax.broadcast_in_dim(rtol, top.shape, tuple(range(len(shape_of(rtol))))), top)
+    cutoff = multiply(lax.expand_dims(rtol, (len(shape_of(rtol)),)), top)
     s = choose_elements(greater(s, cutoff), s, np.inf)
     right = divide(transposed(u), convert(lax.expand_dims(s, (s.ndim,)), u.dtype))
     return dot_products.matmul(transposed(vh), right, precision=HIGHEST)
@@ -225,7 +225,7 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
     Args:
       a: matrices of shape `[..., m, n]`; integers are taken as floats.
       rtol: singular values up to this share of the largest count as 0; by default 10 times the epsilon of the dtype
-        times the larger of m and n.
+        times the larger of m and n. Of an array of a shape that broadcasts with `[...]` each matrix has its own.
       hermitian: whether `a` is known to be Hermitian.
       rcond: another name for `rtol`.
 

@@ -224,10 +224,10 @@ def digamma(x: ArrayLike) -> Array:
 
 @api_boundary
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The n-th derivative of `digamma`. Raises ValueError for n of a complex or bool dtype.
+    """The n-th derivative of `digamma`. Raises ValueError for n of another dtype than integers.
 
     Args:
-      n: orders, from 0 on.
+      n: orders, integers from 0 on.
       x: numbers; integers are taken as floats.
 
     Returns:
@@ -236,7 +236,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     Reference: DLMF §5.15.
     """
     n_, x = arrays("polygamma", n, x)
-    if not dtypes.issubdtype(dtype_of(n_), np.integer) and not dtypes.issubdtype(dtype_of(n_), np.floating):
+    if not dtypes.issubdtype(dtype_of(n_), np.integer):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype_of(n_)}.")
     n_, x = promote_args_inexact("polygamma", n_, x)
     return lax.polygamma(n_, x)
