@@ -31,15 +31,37 @@ registers of their own. The iterations that are left at the end run one by one (
           a0 add= mul(arg0[(32*i0 + r0)], arg1[(i1 + 48*r0)])
         close a0
         out0[(48*i0 + i1)] = a0
+
+What follows the accumulators' loops is not repeated where it is long (an activation, say): the rows' results wait in
+scratch memory, a tile of `rows x i1`, for a loop over the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.expr import Arena, Expr, coefficient
-from ..ir.loopir import Accumulator, Close, Fold, Loop, LoopKind, Open, Statement, Store, Together, rewrite
+from ..ir.expr import Expr, coefficient
+from ..ir.loopir import (
+    Accumulator,
+    Buffer,
+    BufferKind,
+    Close,
+    Fold,
+    Loop,
+    LoopKind,
+    Open,
+    Scratch,
+    Statement,
+    Store,
+    Together,
+    rewrite,
+    statements,
+)
+from ..lowering.builder import Builder
 from ..program import Program
+
+LONG = 48  # estimated instructions of all rows' copies, from which a loop over the rows takes their place
+TILE_BYTES = 1 << 14  # what waits for that loop stays in the first cache
 
 
 def run(program: Program) -> Program:
@@ -47,7 +69,7 @@ def run(program: Program) -> Program:
     def jammed(s: Statement) -> list[Statement]:
         if not isinstance(s, Loop) or s.kind is not LoopKind.JAM:
             return [s]
-        body = Jam(program.builder.arena, s.var, s.width, s.extent == s.width).body(s.body)
+        body = Jam(program.builder, s.var, s.width, s.extent == s.width).body(s.body)
         if s.extent == s.width:
             return [x.replace(work=s.work) if isinstance(x, Loop) else x for x in body]
         even = isinstance(s.extent, int) and s.extent % s.width == 0
@@ -71,12 +93,12 @@ class Row:
 class Jam:
     """Puts `count` iterations of the loop over `var` into one; with `whole`, they are all that there are."""
 
-    __slots__ = ("arena", "count", "first", "lane", "rows", "transposed", "var")
+    __slots__ = ("arena", "b", "count", "first", "lane", "rows", "transposed", "var")
 
-    def __init__(self, arena: Arena, var: Expr, count: int, whole: bool):
-        self.arena, self.var, self.count = arena, var, count
-        self.first = arena.int(0) if whole else var
-        self.rows = [Row(arena, var, r, self.first) for r in range(count)]
+    def __init__(self, b: Builder, var: Expr, count: int, whole: bool):
+        self.b, self.arena, self.var, self.count = b, b.arena, var, count
+        self.first = b.int(0) if whole else var
+        self.rows = [Row(self.arena, var, r, self.first) for r in range(count)]
         self.lane: Expr | None = None  # the variable of the vector loop around, where its lanes are as many as the rows
         self.transposed: dict[Expr, Expr | None] = {}
 
@@ -87,12 +109,54 @@ class Jam:
                 outside = self.lane
                 if s.kind is LoopKind.VECTOR:
                     self.lane = s.var if s.width == self.count else None
-                out.append(s.replace(body=self.body(s.body), work=s.work * self.count))
+                tail = self.long_tail(s)
+                kept = self.body(s.body[:len(s.body) - len(tail)])
+                after = self.by_rows(s, tail, kept, out) if tail else []
+                out.append(s.replace(body=kept, work=s.work * self.count))
+                out += after
                 self.lane = outside
             else:
                 copies = [self.statement(s, row) for row in self.rows]
                 out += [Together(copies)] if isinstance(s, Store | Fold) else copies
         return out
+
+    def long_tail(self, loop: Loop) -> list[Statement]:
+        """What a vector loop stores of its finished accumulators, where all rows' copies of it are long; else nothing."""
+        if loop.kind is not LoopKind.VECTOR or not isinstance(loop.extent, int):
+            return []
+        last = max((i for i, s in enumerate(loop.body) if isinstance(s, Close)), default=len(loop.body))
+        tail = loop.body[last + 1:]
+        stores = [s for s in tail if isinstance(s, Store)]
+        targets = self.used(loop, stores)
+        if len(stores) < len(tail) or not targets or self.count * sum(s.value.cost for s in stores) < LONG:
+            return []
+        read = {buffer for s in statements(loop.body) for e in s.exprs() for buffer in e.reads}
+        size = self.count * loop.extent * sum(t.dtype.itemsize for t in targets)
+        return [] if size > TILE_BYTES or any(s.buffer in read for s in stores) else tail
+
+    def used(self, loop: Loop, stores: Sequence[Store]) -> list[Expr]:
+        """The accumulators' results that are stored."""
+        asked = {e for s in stores for e in s.value.deps}
+        return [t for s in loop.body if isinstance(s, Close) for t in s.accumulator.targets if t in asked]
+
+    def by_rows(self, loop: Loop, tail: Sequence[Statement], kept: list[Statement],
+                before: list[Statement]) -> list[Statement]:
+        """A loop over the rows that stores the tail. What it needs is added to `kept`, and to what stands before."""
+        b, extent = self.b, loop.extent
+        assert isinstance(extent, int)
+        number = b.loop_var(self.count, "j")
+        mapping = {self.var: b.iadd(self.first, number)}
+        stores = [s for s in tail if isinstance(s, Store)]
+        for target in self.used(loop, stores):
+            tile: Buffer = b.buffer(target.dtype, self.count * extent, BufferKind.SCRATCH, stem="w")
+            before.append(Scratch(tile))
+            kept.append(Together([Store(tile, b.iadd(loop.var, extent * r.number), r.mapping[target])
+                                  for r in self.rows]))
+            mapping[target] = b.load(tile, b.iadd(b.imul(number, extent), loop.var))
+        memo: dict[Expr, Expr] = {}
+        body: list[Statement] = [Store(s.buffer, self.arena.substitute(s.offset, mapping, memo),
+                                       self.arena.substitute(s.value, mapping, memo)) for s in stores]
+        return [Loop(number, self.count, [loop.replace(body=body, work=0)])]
 
     def statement(self, s: Statement, row: Row) -> Statement:
         if isinstance(s, Store):
