@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import mpmath
 import numpy as np
 import pytest
@@ -238,3 +240,15 @@ def test_tails_of_gamma_distributions_are_not_negative() -> None:
         assert (found >= 0).all() and (found <= 1).all()
         np.testing.assert_allclose(found, getattr(scipy.special, name)(a.astype(float), x.astype(float)), rtol=1e-5,
                                    atol=1e-13)
+
+
+@pytest.mark.parametrize("name, function", [
+    ("beta", mpmath.beta), ("betaln", lambda a, b: mpmath.log(mpmath.beta(a, b))), ("comb", mpmath.binomial)])
+@pytest.mark.parametrize("point", [(1.5, 1.5), (12.0, 12.0), (3.0, 1.5), (5.0, 2.5)])
+def test_slopes_of_slopes_where_arguments_are_equal(name: str, function: Callable, point: tuple) -> None:
+    """Of functions that take the lesser and the larger one apart."""
+    with styrax.enable_x64(True):
+        found = np.asarray(styrax.hessian(getattr(styrax.scipy.special, name), (0, 1))(*point))
+    for i, j in np.ndindex(2, 2):
+        order = tuple((k == i) + (k == j) for k in range(2))
+        assert found[i, j] == pytest.approx(float(mpmath.diff(function, point, order)), rel=1e-8, abs=1e-12)

@@ -140,7 +140,8 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     Reference: DLMF §5.12.
     """
     a, b = promote_args_inexact("betaln", a, b)
-    a, b = lax.min(a, b), lax.max(a, b)
+    swap = less(b, a)  # (of equal ones each keeps its own slope, unlike those of the lesser and the larger)
+    a, b = choose_elements(swap, b, a), choose_elements(swap, a, b)
     small = lax.add(lax.lgamma(a), lax.sub(lax.lgamma(b), lax.lgamma(lax.add(a, b))))
     large = _log_ratio(a, choose_elements(less(b, 8), number(8, b), b))
     return choose_elements(less(b, 8), small, large)
