@@ -121,7 +121,7 @@ class Jam:
         return out
 
     def long_tail(self, loop: Loop) -> list[Statement]:
-        """What a vector loop stores of its finished accumulators, where the rows' copies of it are long; else nothing."""
+        """What a vector loop stores of its finished sums, where the rows' copies of it are long; else nothing."""
         if loop.kind is not LoopKind.VECTOR or not isinstance(loop.extent, int):
             return []
         last = max((i for i, s in enumerate(loop.body) if isinstance(s, Close)), default=len(loop.body))
