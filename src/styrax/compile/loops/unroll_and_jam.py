@@ -59,6 +59,7 @@ from ..ir.loopir import (
 )
 from ..lowering.builder import Builder
 from ..program import Program
+from .parallelize import trips
 
 LONG = 48  # estimated instructions of all rows' copies, from which a loop over the rows takes their place
 TILE_BYTES = 1 << 14  # what waits for that loop stays in the first cache
@@ -71,11 +72,20 @@ def run(program: Program) -> Program:
             return [s]
         body = Jam(program.builder, s.var, s.width, s.extent == s.width).body(s.body)
         if s.extent == s.width:
-            return [x.replace(work=s.work) if isinstance(x, Loop) else x for x in body]
+            return [_in_place_of(s, x) if isinstance(x, Loop) else x for x in body]
         even = isinstance(s.extent, int) and s.extent % s.width == 0
         return [s.replace(kind=LoopKind.JAMMED, body=body, rest=[] if even else s.body)]
 
     return program.with_statements(rewrite(program.statements, jammed))
+
+
+def _in_place_of(rows: Loop, s: Loop) -> Loop:
+    """A loop from a loop over rows that are all side by side now. Threads can share its vectors in place of the rows."""
+    opened = {x.accumulator for x in statements(s.body) if isinstance(x, Open)}
+    folded = {x.accumulator for x in statements(s.body) if isinstance(x, Fold)}
+    if s.kind is not LoopKind.VECTOR or not folded or not folded <= opened:
+        return s.replace(work=rows.work)
+    return s.replace(work=rows.work * rows.width // max(trips(s.extent), 1), divisible=rows.divisible)
 
 
 class Row:
