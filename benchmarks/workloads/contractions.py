@@ -20,6 +20,11 @@ def product(x, y):
 
 
 @jax.jit
+def layers(x, w, v):
+    return jnp.tanh(jnp.tanh(x @ w) @ v)
+
+
+@jax.jit
 def jacobian(x):
     return jax.jacfwd(lambda x: jnp.sin(x @ x).sum(0))(x)
 
@@ -35,6 +40,11 @@ def halves(shape, rng):
 def skinny(shape, rng):
     rows, terms, columns = shape
     return floats((rows, terms), (terms, columns), rng=rng)
+
+
+def layers_of(shape, rng):
+    rows, terms, columns = shape
+    return floats((rows, terms), (terms, columns), (columns, terms), rng=rng)
 
 
 def square(shape, rng):
@@ -65,6 +75,10 @@ SKINNY_PRODUCT = Workload(
     "product of a few rows", product, skinny, [(16, 1024, 1024), (64, 1024, 768), (4, 1024, 1024)],
     lambda rng: (rng.integers(4, 64), rng.integers(300, 1500), rng.integers(300, 1500)), numpy=np.matmul,
     torch=lambda x, y: x @ y,
+)  # fmt: skip
+LAYERS = Workload(
+    "two layers for a few rows", layers, layers_of, [(10, 512, 1024), (14, 64, 64), (32, 40, 50)],
+    lambda rng: (rng.integers(2, 40), rng.integers(20, 800), rng.integers(20, 800)),
 )  # fmt: skip
 JACOBIAN = Workload(
     "jacobian of a product", jacobian, one_array, [(20, 20), (50, 50)], lambda rng: (rng.integers(3, 60),) * 2,

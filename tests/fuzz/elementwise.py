@@ -53,7 +53,6 @@ KINDS = {
     "le": "jump",
     "gt": "jump",
     "ge": "jump",
-    "nextafter": "jump",
     "atan2": "cut",
     "bitwise_and": "exact",
     "bitwise_or": "exact",
@@ -118,7 +117,6 @@ BINARY = {
     "max": (*BOOL, *REAL),
     "min": (*BOOL, *REAL),
     "atan2": FLOATS,
-    "nextafter": ("float32", "float64"),
     "bitwise_and": (*BOOL, *INTS),
     "bitwise_or": (*BOOL, *INTS),
     "bitwise_xor": (*BOOL, *INTS),
@@ -168,6 +166,7 @@ LEAST_ORDER = ("JAX takes the incomplete gamma function of the least orders for 
 LIMITS = {"igamma": ("mild", LEAST_ORDER), "igamma_grad_a": ("mild", SUBNORMAL_ORDER),
           "igammac": ("mild", CANCELLED),
           "random_gamma_grad": ("mild", VANISHING), "rem": ("normal", SUBNORMAL)}
+NO_STEP = "JAX takes subnormal numbers next to zero for zeros"
 
 
 def binary(dtypes: Collection[str], name: str) -> Row:
@@ -179,7 +178,12 @@ def binary(dtypes: Collection[str], name: str) -> Row:
         return Call(code, (x, d.like(x)))
 
     kind = KINDS.get(name, "smooth")
-    return Row(name.removeprefix("bitwise_"), make, kind, limit=limit, narrow=name == "nextafter")
+    return Row(name.removeprefix("bitwise_"), make, kind, limit=limit)
+
+
+def nextafter(d: Draw) -> Call:
+    x = d.value(("float32", "float64"))
+    return Call("normal(lax.nextafter({0}, {1}))", (x, d.like(x)))
 
 
 def promoted(name: str, operator: str, kind: str = "smooth") -> Row:
@@ -285,6 +289,7 @@ def order(name: str) -> Row:
 ROWS = [
     *(unary(dtypes, name) for name, dtypes in UNARY.items()),
     *(binary(dtypes, name) for name, dtypes in BINARY.items()),
+    Row("nextafter", nextafter, "jump", narrow=True, limit=NO_STEP),
     *(
         Row(name, lambda d, name=name: Call(f"lax.{name}({{0}})", (d.value(COMPLEX),)), "cut", name + " complex")
         for name in CUTS

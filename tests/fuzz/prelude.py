@@ -368,6 +368,11 @@ def least(x):
     return np.array(-np.inf if inexact(x) else jnp.iinfo(x.dtype).min, x.dtype)
 
 
+def above(x):
+    """x without what is as small as the least."""
+    return jnp.where(x == least(x), jnp.ones_like(x), x)
+
+
 def limited(x):
     """x without NaN and infinities, of which padding makes NaN or not."""
     return jnp.where(jnp.isfinite(x), x, jnp.ones_like(x))

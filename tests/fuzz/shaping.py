@@ -53,7 +53,9 @@ def cumulative(primitive: str, dtypes: Collection[str], kind: Kind = "smooth") -
 def reduce(d: Draw) -> Call:
     x = d.value(NUMBERS)
     t = d.type(x)
-    return Call(f"lax.reduce({{0}}, np.zeros((), {{0}}.dtype), lambda a, b: a * b + a + b, {d.axes_of(t, 0)})", (x,))
+    operand = "mild({0})" if t.inexact else "{0}"
+    code = f"lax.reduce({operand}, np.zeros((), {{0}}.dtype), lambda a, b: a * b + a + b, {d.axes_of(t, 0)})"
+    return Call(code, (x,))
 
 
 def reduce_of_two(d: Draw) -> Call:
@@ -62,7 +64,7 @@ def reduce_of_two(d: Draw) -> Call:
     t = d.type(x)
     y = d.shaped(t.shape, d.choice(("int32", "float32", "int8")))
     code = (
-        "lax.reduce(({0}, {1}), (least({0}), least({1})), "
+        "lax.reduce((above({0}), above({1})), (least({0}), least({1})), "
         f"lambda a, b: (lax.max(a[0], b[0]), lax.max(b[1], a[1])), {d.axes_of(t, 0)})"
     )
     return Call(code, (x, y), single=False)
@@ -401,8 +403,8 @@ ROWS = [
     cumulative("cummax", REAL, "kink"),
     cumulative("cummin", REAL, "kink"),
     cumulative("cumlogsumexp", FLOATS),
-    Row("reduce", reduce),
-    Row("reduce", reduce_of_two, "kink", "reduce of two"),
+    Row("reduce", reduce, limit="whether a product is infinite, and so times zero NaN, depends on the order"),
+    Row("reduce", reduce_of_two, "kink", "reduce of two", limit="whether the start has a share in ties is open"),
     windowed("reduce_window_sum", "0", "lax.add", NUMBERS),
     windowed("reduce_window_max", "-np.inf", "lax.max", FLOATS, "kink"),
     windowed("reduce_window_min", "np.inf", "lax.min", FLOATS, "kink"),

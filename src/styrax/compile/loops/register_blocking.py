@@ -20,6 +20,7 @@ from ..ir.values import Reduce
 from .nest import Nest, choosing
 
 SUMS = 16, 24  # vectors of sums in a tile, where the processor has 16 registers or 32
+LARGEST = 8  # rows in a tile that is not all there is
 
 
 def blocked(nest: Nest) -> Nest:
@@ -34,13 +35,21 @@ def blocked(nest: Nest) -> Nest:
 
 
 def _tile(nest: Nest, size: int, lanes: int) -> tuple[int, int] | None:
-    """Rows and vectors of a tile: those with the fewest loads for a product, whose sums fit into registers."""
+    """Rows and vectors of a tile, whose sums fit into registers: those with the fewest loads, rows that are left over
+    included. What the rows share comes from farther away, a pass for each tile: it counts twice. Rows that are left
+    over need code of their own, for which an eighth more is taken."""
     sums = sum(len(m.op.targets) for m in nest.members if isinstance(m.op, Reduce))
     room = SUMS[nest.b.vector_bytes >= 64] // sums
     wide = lanes % (2 * nest.width) == 0 or lanes >= 8 * nest.width
-    tiles = [(rows, vectors) for rows in ((size, 4, 2) if size <= 8 else (8, 6, 4, 2))
+    tiles = [(rows, vectors) for rows in {*range(2, LARGEST + 1), *((size,) if 2 * size <= room else ())}
              for vectors in ((1, 2) if wide else (1,)) if rows <= size and rows * vectors <= room]
-    return min(tiles, key=lambda t: (size % t[0], 1 / t[0] + 1 / t[1]), default=None)
+
+    def loads(tile: tuple[int, int]) -> tuple[float, int]:
+        rows, vectors = tile
+        passes, left = divmod(size, rows)
+        return (size / vectors + 2 * (passes + left)) * (9 / 8 if left else 1), -rows
+
+    return min(tiles, key=loads, default=None)
 
 
 def _rows(nest: Nest, vector: Expr) -> Expr | None:

@@ -80,7 +80,7 @@ def run(program: Program) -> Program:
 
 
 def _in_place_of(rows: Loop, s: Loop) -> Loop:
-    """A loop from a loop over rows that are all side by side now. Threads can share its vectors in place of the rows."""
+    """A loop from one over rows that are all side by side now. Threads can share its vectors in place of the rows."""
     opened = {x.accumulator for x in statements(s.body) if isinstance(x, Open)}
     folded = {x.accumulator for x in statements(s.body) if isinstance(x, Fold)}
     if s.kind is not LoopKind.VECTOR or not folded or not folded <= opened:
