@@ -528,3 +528,29 @@ def test_what_references_hold_of_tangents_has_a_slope(wrap):
 
     transformed, slope = WRAPPED[wrap]
     np.testing.assert_allclose(transformed(f)(styrax.numpy.float32(2.0)), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("around", ["nothing", "jvp", "vmap", "jacfwd", "jacrev"])
+def test_numbers_tell_their_dtypes_inside(around):
+    """Whatever transforms the call, if its arguments do not depend on it."""
+    def program(package):
+        seen = []
+
+        def f(x, y):
+            seen.append([str(v.dtype) for v in (x, y)])
+            return x * y
+
+        own = package.custom_vjp(f)
+        own.defvjp(lambda x, y: (f(x, y), (x, y)), lambda saved, ct: (ct * saved[1], ct * saved[0]))
+        other = package.custom_jvp(f)
+        other.defjvp(lambda xs, ts: (f(*xs), ts[0]))
+
+        def call(t):
+            return own(np.float32(2), 0.3) + other(np.float64(2), 3)
+
+        ones = package.numpy.ones(2)
+        {"nothing": call, "jvp": lambda t: package.jvp(call, (t,), (t,)), "vmap": package.vmap(call),
+         "jacfwd": package.jacfwd(call), "jacrev": package.jacrev(call)}[around](ones)
+        return seen
+
+    assert program(styrax) == program(jax)

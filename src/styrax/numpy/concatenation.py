@@ -118,7 +118,12 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
 
     Returns:
       an array of the dtype that all promote to.
+
+    Raises:
+      TypeError: for a scalar.
     """
+    if (is_array(arrays) or isinstance(arrays, np.ndarray)) and shape_of(arrays) == ():
+        raise TypeError("concat expects a sequence of arrays; got a scalar.")
     return concatenate(arrays, axis=axis)
 
 

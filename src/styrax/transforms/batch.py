@@ -24,7 +24,7 @@ from ..core.tracing.leak_check import refuse_leaks
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
 from ..core.types import avals, dtypes
-from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped, stacked, unstacked
+from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, as_bound, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
 from ..core.types.typing import Dim, PyTree
 from .marks import Mark, mark_in, marked, marks_of_results, unmarked
@@ -222,7 +222,7 @@ class BatchTrace(Trace):
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
                                 *, symbolic_zeros: bool) -> Any:
         if self.parent.is_eval:
-            return fun(*args)
+            return fun(*map(as_bound, args))
         vals, dims = self._unzip(args)
         mapped: list[bool] = []
         with set_current_trace(self.parent):
@@ -234,7 +234,7 @@ class BatchTrace(Trace):
     def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
                                 args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
         if self.parent.is_eval:
-            return fun(*args)
+            return fun(*map(as_bound, args))
         vals, dims = self._unzip(args)
         mapped: list[bool] = []
         with set_current_trace(self.parent):

@@ -18,7 +18,7 @@ import numpy as np
 from .. import hooks
 from ..types import avals as avals_module
 from ..types import dtypes
-from ..types.avals import AbstractRef, aval_method, aval_property, aval_rules
+from ..types.avals import AbstractRef, as_bound, aval_method, aval_property, aval_rules
 from ..types.dims import Dim, NotGeneric
 from ..types.typing import Object, PyTree
 from . import errors
@@ -267,11 +267,11 @@ class EvalTrace(Trace):
 
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
                                 *, symbolic_zeros: bool) -> Any:
-        return fun(*args)
+        return fun(*map(as_bound, args))
 
     def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
                                 args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
-        return fun(*args)
+        return fun(*map(as_bound, args))
 
     def __repr__(self) -> str:
         return "EvalTrace"
