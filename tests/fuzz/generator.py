@@ -426,7 +426,7 @@ class Control:
 
     def chooser(self) -> str:
         names = [n for n, t in self.env.items() if t.exact and t.dtype in ("bool", "int32", "float32")]
-        if not names:
+        if not names or not self.place.closes:
             raise Nothing
         return self.rng.choice(names)
 
