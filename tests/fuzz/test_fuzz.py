@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import jax
 import numpy as np
@@ -16,9 +17,11 @@ from styrax.core.programs import rules
 from styrax.lax.elementwise.functions import mul, sin_p
 from tests.fuzz import comparison, engines, programs, shrinking
 from tests.fuzz.campaign import Campaign
-from tests.fuzz.generator import Generator, single_row
+from tests.fuzz.draw import Nothing
+from tests.fuzz.generator import Control, Generator, Place, Session, free, single_row
 from tests.fuzz.programs import Function, Program, Step
 from tests.fuzz.table import BY_TRANSFORMATIONS, EXCLUDED, ROWS
+from tests.fuzz.transformations import CONTROL
 from tests.fuzz.values import Type, text
 from tools.primitives import primitives
 
@@ -131,6 +134,24 @@ def test_a_planted_error_is_found(monkeypatch):
     monkeypatch.setitem(rules.jvps, sin_p, wrong)
     (finding,) = engines.examine([chain()], Counter())
     assert (finding.kind, finding.detail) == ("raises TypeError", "planted")
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_control_flow_in_closed_functions_uses_nothing_from_outside(name):
+    types = {"outer0": Type((), "int32", exact=True), "outer1": Type((2,), "bool", exact=True),
+             "outer2": Type((2,), "float32", exact=True)}
+    drawn = 0
+    for seed in range(12):
+        session = Session(Generator(seed), Random(seed))
+        session.types.update(types)
+        control = Control(session, dict(types), Place(depth=1, closes=False), [Type((2,), "float32")])
+        try:
+            layer, functions, _ = control.make(name)
+        except Nothing:
+            continue
+        drawn += 1
+        assert not types.keys() & {*layer.uses, *(v for f in functions for s in f.steps for v in free(s))}
+    assert drawn
 
 
 def test_programs_are_cut_around_results_that_jax_refused():
