@@ -118,8 +118,17 @@ REFERENCES = {
     "erfc": lambda x: mp.erfc(x) if abs(x) < 60 else mp.mpf(1 - mp.sign(x)),
     "pow": mp.power,
     "atan2": mp.atan2,
+    "log_modulus": lambda x, y: log_of_squares(x, y),
+    "log1p_modulus": lambda x, y: log_of_squares(x, y, 1),
 }
-UNARY = [name for name in REFERENCES if name not in ("pow", "atan2")]
+UNARY = [name for name in REFERENCES if name not in ("pow", "atan2", "log_modulus", "log1p_modulus")]
+
+
+def log_of_squares(x, y, centre=0):
+    """Half the logarithm of the exact sum of squares, which has thousands of digits."""
+    with mpmath.workprec(4600):
+        total = (centre + mpmath.mpf(x)) ** 2 + mpmath.mpf(y) ** 2
+        return mp.mpf(mpmath.log(total) / 2) if total else mp.mpf("-inf")
 
 
 def errors_in_ulps(name: str, result, *arrays):
@@ -300,6 +309,49 @@ def test_atan2_at_most_two_ulps(dtype):
     far = np.ldexp(rng.uniform(-1, 1, 750), rng.integers(info.minexp, info.maxexp, 750))
     y, x = y.astype(DTYPES[dtype]), np.concatenate([near, far]).astype(DTYPES[dtype])
     assert errors_in_ulps("atan2", evaluate("atan2", dtype, y, x), y, x).max() <= 2.0
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["log_modulus", "log1p_modulus"])
+def test_moduli_at_most_four_ulps(name, dtype):
+    # Close to the circle of radius 1 down to its last place, at usual sizes, at all sizes, and of one size.
+    rng = np.random.default_rng(7)
+    info, count = np.finfo(DTYPES[dtype]), 200
+
+    def any_size():
+        exponents = rng.integers(info.minexp - info.nmant, info.maxexp, count)
+        return np.ldexp(rng.uniform(-1, 1, count), exponents)
+
+    angle = rng.uniform(0, 2 * np.pi, count)
+    radius = 1 + np.ldexp(rng.uniform(-1, 1, count), -rng.integers(0, info.nmant, count))
+    sizes = any_size()
+    pairs = [
+        (radius * np.cos(angle), radius * np.sin(angle)), (rng.uniform(-2, 2, count), rng.uniform(-2, 2, count)),
+        (any_size(), any_size()), (sizes, sizes * rng.uniform(-1, 1, count)), (np.ones(count), any_size()),
+    ]
+    for x, y in pairs:
+        for centre in (0, 1) if name == "log1p_modulus" else (0,):
+            a, b = (x - centre).astype(DTYPES[dtype]), y.astype(DTYPES[dtype])
+            errors = errors_in_ulps(name, evaluate(name, dtype, a, b), a, b)
+            # what is left of two parts each, where nearly all of them cancels
+            usual = np.abs(evaluate(name, dtype, a, b)) > info.eps
+            assert errors[usual].max(initial=0) <= 4, (a[np.argmax(errors)], b[np.argmax(errors)])
+            assert errors.max() <= 64, (a[np.argmax(errors)], b[np.argmax(errors)])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_special_moduli(dtype):
+    numbers = [*SPECIAL, np.finfo(DTYPES[dtype]).max, np.finfo(DTYPES[dtype]).smallest_subnormal]
+    x, y = (a.ravel().astype(DTYPES[dtype]) for a in np.meshgrid(numbers, numbers))
+    known = ~(np.isnan(x) | np.isnan(y))  # infinite beside NaN: JAX and we say NaN, C's `hypot` infinite
+    for name, shift in (("log_modulus", 0), ("log1p_modulus", 1)):
+        for lanes in (1, LANES[dtype]):
+            result = compiled(name, dtype, lanes)(x, y)
+            with np.errstate(all="ignore"):
+                expected = np.log(np.hypot(x.astype(np.longdouble) + shift, y.astype(np.longdouble)))
+            np.testing.assert_allclose(result[known], expected[known].astype(DTYPES[dtype]), rtol=4 * np.finfo(
+                DTYPES[dtype]).eps, atol=np.finfo(DTYPES[dtype]).smallest_subnormal)
+            assert np.isnan(result[~known]).all()
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

@@ -363,6 +363,11 @@ def unsigned(x):
     return lax.complex(*(jnp.where(jnp.abs(part) < 1e-30, 0, part) for part in (lax.real(x), lax.imag(x))))
 
 
+def off_circle(x):
+    """Complex x away from the unit circle."""
+    return jnp.where((jnp.abs(x) > 0.5) & (jnp.abs(x) < 2), 4 * x, x)
+
+
 def least(x):
     """What the maximum with anything leaves alone."""
     return np.array(-np.inf if inexact(x) else jnp.iinfo(x.dtype).min, x.dtype)

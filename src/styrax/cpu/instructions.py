@@ -361,7 +361,7 @@ def _one_of(name: str, place: int) -> Row:
 rows["sin"], rows["cos"] = _one_of("sin_cos", 0), _one_of("sin_cos", 1)
 for _name in ("exp exp2 expm1 log log1p tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh pow cbrt "
               "erf erfc erf_inv lgamma digamma logistic rsqrt log2 igamma igammac polygamma zeta bessel_i0e "
-              "bessel_i1e betainc").split():
+              "bessel_i1e betainc log_modulus log1p_modulus").split():
     rows[_name] = _own_function(_name)
 
 

@@ -18,8 +18,9 @@ from ..core import hooks
 from ..core.arrays.shardings import PartitionSpec, axes_of
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.types import avals, dtypes
-from ..transforms.batch import Across, AxisData, batch_flat, moveaxis
+from ..transforms.batch import batch_flat, moveaxis
 from ..transforms.linear_call import linear_call
+from ..transforms.mapped_axis import Across, AxisData
 
 Flat = Callable[..., Sequence[Any]]
 NONE_ACROSS: Mapping[Hashable, Across] = {}

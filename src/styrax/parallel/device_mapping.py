@@ -28,9 +28,10 @@ from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.casts import recast
 from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
 from ..lax.collectives.placing import constrain, device_put, reshard_p, untold
-from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
+from ..transforms.batch import batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
+from ..transforms.mapped_axis import Across, AxisData
 from ..transforms.marks import Mark
 from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref

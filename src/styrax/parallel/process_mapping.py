@@ -17,7 +17,7 @@ from ..core.tracing.trace import Tracer
 from ..processes.across import cut_p, join_p, named
 from ..processes.crossings import Crossing, crossings
 from ..processes.mesh_positions import Places
-from ..transforms.batch import Across
+from ..transforms.mapped_axis import Across
 from .blocks import along
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,36 +27,10 @@ from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, as_bound, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
 from ..core.types.typing import Dim, PyTree
+from .mapped_axis import AxisData
 from .marks import Mark, mark_in, marked, marks_of_results, unmarked
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_any_p
-
-
-class AxisData(NamedTuple):
-    """The axis that a batching maps over; `name` is None for one without a name.
-
-    `devices` says that it is an axis of a mesh, `varying` that types tell which values vary along it. Where other
-    processes have devices along it, `size` is the number of this one's, and `across` knows of the others.
-    """
-
-    name: Hashable
-    size: Any
-    spmd_name: Any = None
-    explicit_mesh_axis: Any = None
-    devices: bool = False
-    varying: bool = False
-    across: Across | None = None
-
-
-class Across(Protocol):
-    """An axis along which other processes have devices."""
-
-    size: int
-
-    def rule(self, axis_data: AxisData, primitive: Primitive, args: tuple, dims: tuple,
-             params: dict[str, Any]) -> tuple[Any, Any]:
-        """The batching rule of a collective over the axis."""
-
 
 # Collectives: primitive -> function from its params to the names of the axes it works over.
 axis_names_of: dict[Primitive, Callable[[dict[str, Any]], Sequence[Hashable]]] = {}
@@ -145,16 +119,23 @@ class BatchTrace(Trace):
             return x.val, x.batch_dim
         return x, None
 
+    def to_marked(self, x: Any) -> tuple[Any, int | None, Mark]:
+        """As `to_pair`, and what is known of the value along the axis."""
+        if type(x) is BatchTracer and x._trace.tag is self.tag:
+            return x.val, x.batch_dim, x.mark
+        return x, None, Mark.VARYING
+
     def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         vals: list[Any] = []
         dims: list[int | None] = []
-        mapped = False
+        mapped, alike = False, True
         tag = self.tag
         for x in args:
             if type(x) is BatchTracer and x._trace.tag is tag:
                 vals.append(x.val)
                 dims.append(x.batch_dim)
                 mapped = True
+                alike = alike and x.mark is Mark.REDUCED
             else:
                 vals.append(x)
                 dims.append(None)
@@ -168,7 +149,8 @@ class BatchTrace(Trace):
             if across is not None and primitive in axis_names_of and self._names_axis(primitive, params):
                 out, out_dims = across.rule(self.axis_data, primitive, tuple(vals), tuple(dims), params)
             elif primitive in fancy_batchers:
-                out, out_dims = fancy_batchers[primitive](self.axis_data, tuple(vals), tuple(dims), **params)
+                axis = self.axis_data._replace(alike=True) if mapped and alike else self.axis_data
+                out, out_dims = fancy_batchers[primitive](axis, tuple(vals), tuple(dims), **params)
             elif primitive in axis_batchers:
                 out, out_dims = axis_batchers[primitive](
                     self.axis_data.size, self.axis_data.name, None, tuple(vals), tuple(dims), **params)
@@ -180,7 +162,10 @@ class BatchTrace(Trace):
                 raise NotImplementedError(f"Batching rule for '{primitive}' not implemented")
         finally:
             state.trace = previous
-        marks = self._marks(primitive, args, params) if self.axis_data.varying else Mark.VARYING
+        if self.axis_data.varying:
+            marks = self._marks(primitive, args, params)
+        else:  # collectives and programs that may hold some tell positions apart
+            marks = Mark.REDUCED if mapped and alike and primitive not in fancy_batchers else Mark.VARYING
         if primitive.multiple_results:
             each = marks if isinstance(marks, list) else [marks] * len(out)
             return [avals.typed(x) if d is None else BatchTracer(self, x, d, m)
@@ -224,7 +209,7 @@ class BatchTrace(Trace):
         if self.parent.is_eval:
             return fun(*map(as_bound, args))
         vals, dims = self._unzip(args)
-        mapped: list[bool] = []
+        mapped: list[Mark | None] = []
         with set_current_trace(self.parent):
             outs = self.parent.process_custom_jvp_call(
                 primitive, self._batched(fun, dims, mapped), self._batched_jvp(jvp, dims, mapped), vals,
@@ -236,47 +221,58 @@ class BatchTrace(Trace):
         if self.parent.is_eval:
             return fun(*map(as_bound, args))
         vals, dims = self._unzip(args)
-        mapped: list[bool] = []
+        mapped: list[Mark | None] = []
         with set_current_trace(self.parent):
             outs = self.parent.process_custom_vjp_call(
                 primitive, self._batched(fun, dims, mapped), self._batched_fwd(fwd, dims, mapped), bwd, vals,
                 out_trees=out_trees, symbolic_zeros=symbolic_zeros)
         return self._results(outs, mapped, args)
 
-    def _results(self, outs: Sequence[Any], mapped: Sequence[bool], args: tuple) -> list[Any]:
+    def _results(self, outs: Sequence[Any], mapped: Sequence[Mark | None], args: tuple) -> list[Any]:
         """The results of a custom rule; of operands that are all known to be alike along the axis they are, too."""
         marks = {x.mark for x in args if type(x) is BatchTracer and x._trace.tag is self.tag}
-        mark = marks.pop() if len(marks) == 1 else Mark.VARYING
-        return [BatchTracer(self, x, 0, mark) if m else x for x, m in zip(outs, mapped, strict=True)]
+        known = marks.pop() if len(marks) == 1 else Mark.VARYING
+        # types tell all there is to know, and of no examples none stands for the others
+        untold = known is Mark.VARYING and not self.axis_data.varying and self.axis_data.size not in (0,)
+        return [x if mark is None else BatchTracer(self, x, 0, mark if untold else known)
+                for x, mark in zip(outs, mapped, strict=True)]
+
+    def one_of_alike(self, x: Any) -> Any:
+        """A result of a custom rule that no mapped operand enters has the axis for its cotangents' sake: without it."""
+        if type(x) is not BatchTracer or x._trace is not self or x.mark is not Mark.REDUCED or self.axis_data.varying:
+            return x
+        with set_current_trace(self.parent):
+            return hooks.lax.index_in_dim(x.val, 0, x.batch_dim, keepdims=False)
 
     def _unzip(self, args: tuple) -> tuple[tuple, list[int | None]]:
         pairs = [self.to_pair(x) for x in args]
         return tuple(x for x, _ in pairs), [d for _, d in pairs]
 
     # A custom rule runs on the parent, in a trace that shares this one's tag: values of this trace that the rule
-    # closes over are mapped there as well. Its results have the axis in front if any argument has it; otherwise
-    # those have it that depend on such values. `mapped` is told which.
+    # closes over are mapped there as well. Its results have the axis in front if any argument has it, so that each
+    # example's cotangent reaches the rule; otherwise those have it that depend on such values. `mapped` is told which
+    # (None: it has not), and which are alike along the axis.
 
-    def _batched(self, fun: Callable, dims: Sequence[int | None], mapped: list[bool]) -> Callable:
+    def _batched(self, fun: Callable, dims: Sequence[int | None], mapped: list[Mark | None]) -> Callable:
         """`fun` on arrays with the mapped axis at `dims`."""
         axis, tag = self.axis_data, self.tag
 
         def batched(*vals: Any) -> list[Any]:
-            outs, out_dims = batch_flat(fun, vals, dims, axis, tag)
-            mapped[:] = _spread(dims, out_dims)
+            outs, out_dims, known = batch_marked(fun, vals, dims, axis, tag)
+            mapped[:] = _spread(dims, out_dims, known)
             return _in_front(outs, out_dims, mapped, axis.size)
 
         return _named_after(fun, batched)
 
-    def _batched_jvp(self, jvp: Callable, dims: Sequence[int | None], mapped: list[bool]) -> Callable:
+    def _batched_jvp(self, jvp: Callable, dims: Sequence[int | None], mapped: list[Mark | None]) -> Callable:
         """A JVP rule, batched: a result and its tangent have the mapped axis together."""
         axis, tag = self.axis_data, self.tag
 
         def batched(*vals: Any) -> list[Any]:
-            outs, out_dims = batch_flat(jvp, vals, [*dims, *dims], axis, tag)
+            outs, out_dims, known = batch_marked(jvp, vals, [*dims, *dims], axis, tag)
             half = len(outs) // 2
-            mapped[:] = [p or t for p, t in zip(_spread(dims, out_dims[:half]), _spread(dims, out_dims[half:]),
-                                                strict=True)]
+            primals, tangents = (_spread(dims, out_dims[i:][:half], known[i:][:half]) for i in (0, half))
+            mapped[:] = [t if p is None or t is Mark.VARYING else p for p, t in zip(primals, tangents, strict=True)]
             return _in_front(outs, out_dims, [*mapped, *mapped], axis.size)
 
         for name in ("num_consts", "reject_constants"):
@@ -284,7 +280,7 @@ class BatchTrace(Trace):
                 setattr(batched, name, getattr(jvp, name))
         return _named_after(jvp, batched)
 
-    def _batched_fwd(self, fwd: Callable, dims: Sequence[int | None], mapped: list[bool]) -> Callable:
+    def _batched_fwd(self, fwd: Callable, dims: Sequence[int | None], mapped: list[Mark | None]) -> Callable:
         """The forward half of a custom VJP, batched; what it returns pulls batched cotangents back."""
         axis, tag = self.axis_data, self.tag
 
@@ -296,11 +292,11 @@ class BatchTrace(Trace):
                 made.extend((len(outs), pull_back))
                 return [*outs, *residuals]
 
-            results, result_dims = batch_flat(run, vals, dims, axis, tag)
+            results, result_dims, known = batch_marked(run, vals, dims, axis, tag)
             num_outs, pull_back = made
-            mapped[:] = _spread(dims, result_dims[:num_outs])
+            mapped[:] = _spread(dims, result_dims[:num_outs], known[:num_outs])
             outs = _in_front(results[:num_outs], result_dims[:num_outs], mapped, axis.size)
-            pulled_from = [*result_dims[num_outs:], *(0 if m else None for m in mapped)]
+            pulled_from = [*result_dims[num_outs:], *(None if mark is None else 0 for mark in mapped)]
 
             def batched_pull_back(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
                 def run_back(*args: Any) -> Any:
@@ -318,14 +314,15 @@ class BatchTrace(Trace):
         return f"BatchTrace({self.axis_data.name}, {self.axis_data.size})"
 
 
-def _spread(dims: Sequence[int | None], out_dims: Sequence[int | None]) -> list[bool]:
-    """Which results of a custom rule have the mapped axis, given where its arguments and results do."""
-    every = any(d is not None for d in dims)
-    return [every or d is not None for d in out_dims]
+def _spread(dims: Sequence[int | None], out_dims: Sequence[int | None], known: Sequence[Mark]) -> list[Mark | None]:
+    """Which results of a custom rule have the mapped axis, given where its arguments and results do; those that get it
+    only because arguments have it are alike along it."""
+    others = Mark.REDUCED if any(d is not None for d in dims) else None
+    return [others if d is None else mark for d, mark in zip(out_dims, known, strict=True)]
 
 
-def _in_front(outs: Sequence[Any], dims: Sequence[int | None], mapped: Sequence[bool], size: Any) -> list[Any]:
-    return [x if not m else SymbolicZero(unmapped_aval(size, 0, x.aval)) if type(x) is SymbolicZero
+def _in_front(outs: Sequence[Any], dims: Sequence[int | None], mapped: Sequence[Mark | None], size: Any) -> list[Any]:
+    return [x if m is None else SymbolicZero(unmapped_aval(size, 0, x.aval)) if type(x) is SymbolicZero
             else bdim_at_front(x, d, size) for x, d, m in zip(outs, dims, mapped, strict=True)]
 
 
@@ -352,12 +349,20 @@ def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Seq
 
     With a `tag`, values of the traces that have it are mapped, too. `marks`: what is known of values along the axis.
     """
+    outs, out_dims, _ = batch_marked(fun, vals, dims, axis_data, tag, marks)
+    return outs, out_dims
+
+
+def batch_marked(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
+                 axis_data: AxisData, tag: object = None, marks: Sequence[Mark] | None = None,
+                 ) -> tuple[list[Any], list[int | None], list[Mark]]:
+    """As `batch_flat`, and what is known of the results along the axis."""
     trace = BatchTrace(state.trace, axis_data, tag)
     scope = nullcontext() if axis_data.name is None else extend_axis_env(
         axis_data.name, axis_data.size if axis_data.across is None else axis_data.across.size)
     try:
         with scope, set_current_trace(trace):
-            pairs = list(map(trace.to_pair, fun(*(
+            found = list(map(trace.to_marked, fun(*(
                 x if d is None else
                 SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d, m)
                 for x, d, m in zip(vals, dims, marks or (Mark.VARYING,) * len(dims), strict=True)
@@ -368,7 +373,7 @@ def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Seq
         ref = weakref.ref(trace)
         del trace
         refuse_leaks(ref, "BatchTrace")
-    return [x for x, _ in pairs], [d for _, d in pairs]
+    return [x for x, _, _ in found], [d for _, d, _ in found], [mark for _, _, mark in found]
 
 
 # Batching jaxprs

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
-from ..core.tracing.trace import get_aval
+from ..core.tracing.trace import get_aval, state
 from ..core.trees import tree, tree_paths
 from ..core.types import avals
 from ..core.types.avals import MappingSpec
@@ -109,13 +109,18 @@ def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None
         axis = AxisData(axis_name, size, _names(spmd_axis_name),
                         _mapped_entry(leaves, dims) if avals.explicit else None)
         flat = FlatFunction(fun, in_tree)
+        wanted: list[Any] = []
+
+        def one_example(*xs: Any) -> list[Any]:
+            outs = flat(*xs)
+            wanted.extend(flatten_axes("vmap out_axes", out_axes, tree.tree_unflatten(flat.structure, outs)))
+            return [state.trace.one_of_alike(x) if w is None else x for x, w in zip(outs, wanted, strict=True)]
+
         with transform_name_stack("vmap"):
-            outs, out_dims = batch_flat(flat, leaves, dims, axis)
+            outs, out_dims = batch_flat(flat if type(out_axes) is int else one_example, leaves, dims, axis)
         out_tree = flat.structure
         if type(out_axes) is int:
-            wanted: list[Any] = [out_axes] * len(outs)
-        else:
-            wanted = flatten_axes("vmap out_axes", out_axes, tree.tree_unflatten(out_tree, outs))
+            wanted = [out_axes] * len(outs)
         out = tree.tree_unflatten(out_tree, [
             _place(x, d, w, axis, sum_match, out_tree, i)
             for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])

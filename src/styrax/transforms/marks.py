@@ -1,4 +1,4 @@
-"""What is known of a value that is mapped over an axis of a mesh, where types tell it: see `Mark`."""
+"""What is known of a value that is mapped over an axis: see `Mark`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ..core.types.manual_axes import Sums
 
 
 class Mark(enum.Enum):
-    """A value varies along the axis, is still to be summed along it, or was summed and is equal along it."""
+    """A value varies along the axis, is still to be summed along it, or was summed and is equal along it.
+
+    Where types tell nothing of the axis, REDUCED is what is equal along it for another reason.
+    """
 
     VARYING = "varying"
     UNREDUCED = "unreduced"

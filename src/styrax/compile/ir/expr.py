@@ -107,7 +107,7 @@ COSTS = {
     **dict.fromkeys("const var param poly cast bitcast get".split(), 0),
     **dict.fromkeys("exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh cbrt erf "
                     "erfc logistic".split(), 12),
-    **dict.fromkeys("pow atan2 erf_inv lgamma digamma bessel_i0e bessel_i1e".split(), 30),
+    **dict.fromkeys("pow atan2 erf_inv lgamma digamma bessel_i0e bessel_i1e log_modulus log1p_modulus".split(), 30),
     **dict.fromkeys("zeta polygamma igamma igammac betainc".split(), 300),
     "sqrt": 4, "div": 4, "rem": 8, "rsqrt": 5,
 }

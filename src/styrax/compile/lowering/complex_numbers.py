@@ -88,29 +88,11 @@ def exp(b: Scalars, x: Expr) -> Expr:
 
 
 def log(b: Scalars, x: Expr) -> Expr:
-    return b.complex(log_modulus(b, x), phase(b, x))
-
-
-def log_modulus(b: Scalars, x: Expr) -> Expr:
-    """log|x|, accurate near |x| = 1 where the squares' sum is taken apart."""
-    re, im = b.abs(b.real(x)), b.abs(b.imag(x))
-    big, small = b.max(re, im), b.min(re, im)
-    one, half = b.const(1, re.dtype), b.const(0.5, re.dtype)
-    ratio = b.div(small, big)
-    far = b.add(b.log(big), b.mul(half, b.log1p(b.mul(ratio, ratio))))
-    near = b.mul(half, b.log1p(b.add(b.mul(b.sub(big, one), b.add(big, one)), b.mul(small, small))))
-    close = b.and_(b.gt(big, b.const(0.7, re.dtype)), b.lt(big, b.const(1.4, re.dtype)))
-    degenerate = b.or_(b.eq(big, b.const(0, re.dtype)), b.eq(big, b.const(np.inf, re.dtype)))
-    return b.select(degenerate, b.log(big), b.select(close, near, far))
+    return b.complex(b.log_modulus(*parts(b, x)), phase(b, x))
 
 
 def log1p(b: Scalars, x: Expr) -> Expr:
-    re, im = parts(b, x)
-    one, half, two = (b.const(v, re.dtype) for v in (1, 0.5, 2))
-    shifted = b.complex(b.add(re, one), im)
-    small = b.mul(half, b.log1p(b.add(b.mul(re, b.add(re, two)), b.mul(im, im))))
-    close = b.lt(b.max(b.abs(re), b.abs(im)), b.const(0.5, re.dtype))
-    return b.complex(b.select(close, small, log_modulus(b, shifted)), phase(b, shifted))
+    return b.complex(b.log1p_modulus(*parts(b, x)), phase(b, plus_real(b, 1, x)))
 
 
 def expm1(b: Scalars, x: Expr) -> Expr:

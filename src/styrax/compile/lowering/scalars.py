@@ -502,6 +502,8 @@ class Scalars:
     bessel_i0e = _unary_method("bessel_i0e")
     bessel_i1e = _unary_method("bessel_i1e")
     atan2 = _binary_method("atan2")
+    log_modulus = _binary_method("log_modulus")
+    log1p_modulus = _binary_method("log1p_modulus")
     copysign = _binary_method("copysign")
     igamma = _binary_method("igamma")
     igammac = _binary_method("igammac")

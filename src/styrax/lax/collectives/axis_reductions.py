@@ -60,6 +60,8 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
                     "axis_index_groups not supported in vmap collectives. Please open a feature request!")
             return within_groups(axis_data, x, d, axis_index_groups, lambda _, x: (
                 primitive.bind(x, axes=(0,), axis_index_groups=None), None))
+        if named and axis_data.alike:
+            x, d = lax.index_in_dim(x, 0, d, keepdims=False), None
         if d is None:
             rest = tuple(a for a in axes if a != axis_data.name)
             x = of_constant(x, axis_data.size)

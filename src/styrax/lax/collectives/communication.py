@@ -58,6 +58,8 @@ def _ppermute_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: tup
     named = axis_data.name in axis_name
     if not named and d is None:
         return ppermute_p.bind(x, axis_name=axis_name, perm=perm), None
+    if d is None and axis_name == (axis_data.name,) and len(perm) == axis_data.size:
+        return x, None  # a permutation of equals
     x = batching.bdim_at_front(x, d, axis_data.size)
     axes = tuple(a + 1 if isinstance(a, int) else 0 if a == axis_data.name else a for a in axis_name)
     if not all(isinstance(a, int) for a in axes):
