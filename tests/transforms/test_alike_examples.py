@@ -97,3 +97,17 @@ def test_no_examples():
     none = styrax.numpy.zeros((0,))
     out = styrax.vmap(lambda b: styrax.lax.psum(f(2.0, b)[0], "i"), axis_name="i", out_axes=None)(none)
     assert np.shape(out) == () and float(out) == 0.0
+
+
+@pytest.mark.parametrize("package", [styrax, jax])
+def test_numbers_beside_perturbed_operands_tell_their_dtypes(package: Any):
+    """A rule that hands an operand on untouched, through `vmap`."""
+    def untouched(a: Any, c: Any) -> Any:
+        scaled, number = package.vmap(lambda a, c: (a * c, c), in_axes=(0, None), out_axes=(0, None))(a, c)
+        assert number.dtype == np.float32
+        return scaled
+
+    f = package.custom_vjp(untouched)
+    f.defvjp(lambda a, c: (untouched(a, c), c), lambda c, ct: (ct * c, package.numpy.zeros_like(c)))
+    slope = package.grad(lambda a: f(a, 0.5).sum())(package.numpy.asarray(EXAMPLES))
+    np.testing.assert_array_equal(slope, np.full(3, 0.5, np.float32))

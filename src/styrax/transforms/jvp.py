@@ -19,6 +19,7 @@ from ..core.programs.spreading import as_told
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, state, to_concrete_value
 from ..core.types import dtypes
+from ..core.types.avals import as_bound
 from ..core.types.typing import Function
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros
@@ -151,7 +152,7 @@ class JVPTrace(Trace):
                     primitive, fun, fwd, bwd, tuple(primals), out_trees=out_trees,
                     symbolic_zeros=symbolic_zeros)
         with set_current_trace(self.parent):
-            outs, residuals, pull_back = fwd(tuple(nonzero), *primals)
+            outs, residuals, pull_back = fwd(tuple(nonzero), *map(as_bound, primals))
         with set_current_trace(self.rule_trace):
             tangents_out = custom_lin_p.bind(
                 *residuals, *(t for t in tangents if type(t) is not Zero), num_res=len(residuals),
