@@ -111,3 +111,17 @@ def test_numbers_beside_perturbed_operands_tell_their_dtypes(package: Any):
     f.defvjp(lambda a, c: (untouched(a, c), c), lambda c, ct: (ct * c, package.numpy.zeros_like(c)))
     slope = package.grad(lambda a: f(a, 0.5).sum())(package.numpy.asarray(EXAMPLES))
     np.testing.assert_array_equal(slope, np.full(3, 0.5, np.float32))
+
+
+def test_random_bits_are_not_taken_for_alike():
+    """Keys of the `rbg` generator that are alike under `vmap` may give other bits to each example."""
+    f = with_vjp(styrax)
+    key = np.arange(4, dtype=np.uint32)
+
+    def example(b: Any) -> Any:
+        first, _ = f(styrax.numpy.float32(1), b)
+        bits = styrax.lax.rng_bit_generator(first.astype(np.uint32) * key, (2,))[1]
+        return bits, styrax.lax.pmin(bits, "i")
+
+    bits, least = styrax.jit(styrax.vmap(example, axis_name="i"))(EXAMPLES)
+    np.testing.assert_array_equal(least, np.broadcast_to(np.asarray(bits).min(0), (3, 2)))

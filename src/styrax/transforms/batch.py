@@ -164,8 +164,11 @@ class BatchTrace(Trace):
             state.trace = previous
         if self.axis_data.varying:
             marks = self._marks(primitive, args, params)
-        else:  # collectives and programs that may hold some tell positions apart
-            marks = Mark.REDUCED if mapped and alike and primitive not in fancy_batchers else Mark.VARYING
+        else:  # collectives tell positions apart, as may programs, calls and random bits
+            traits = primitive.traits
+            same = mapped and alike and primitive not in fancy_batchers and (
+                traits.elementwise or traits.movement or traits.linear)
+            marks = Mark.REDUCED if same else Mark.VARYING
         if primitive.multiple_results:
             each = marks if isinstance(marks, list) else [marks] * len(out)
             return [avals.typed(x) if d is None else BatchTracer(self, x, d, m)
