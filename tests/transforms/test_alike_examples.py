@@ -113,15 +113,63 @@ def test_numbers_beside_perturbed_operands_tell_their_dtypes(package: Any):
     np.testing.assert_array_equal(slope, np.full(3, 0.5, np.float32))
 
 
-def test_random_bits_are_not_taken_for_alike():
-    """Keys of the `rbg` generator that are alike under `vmap` may give other bits to each example."""
-    f = with_vjp(styrax)
-    key = np.arange(4, dtype=np.uint32)
+def drawn_once(package: Any, f: Any) -> Any:
+    """Bits of the `rbg` generator depend on whether a key has the axis."""
+    def example(b: Any) -> Any:
+        first, _ = f(package.numpy.float32(1), b)
+        seed = package.numpy.where(first > 0, 3, 4) + package.numpy.argmax(package.numpy.stack([first, first - 1]))
+        bits = package.random.bits(package.random.key(seed, impl="rbg"), (2,))
+        state = package.numpy.arange(4, dtype=np.uint32) * first.astype(np.uint32)
+        return bits, package.lax.rng_bit_generator(state, (2,))[1], package.lax.pmin(bits, "i")
+
+    return package.vmap(example, axis_name="i")
+
+
+def drawn_inside(package: Any, f: Any) -> Any:
+    """In programs inside, whose operand has cotangents."""
+    @package.jit
+    def drawn(first: Any) -> Any:
+        state = package.numpy.arange(4, dtype=np.uint32) * first.astype(np.uint32)
+        return first * 2, package.lax.rng_bit_generator(state, (2,))[1]
 
     def example(b: Any) -> Any:
-        first, _ = f(styrax.numpy.float32(1), b)
-        bits = styrax.lax.rng_bit_generator(first.astype(np.uint32) * key, (2,))[1]
-        return bits, styrax.lax.pmin(bits, "i")
+        first, bits = drawn(f(package.numpy.float32(1), b)[0])
+        return first, package.lax.pmin(bits, "i") <= bits
 
-    bits, least = styrax.jit(styrax.vmap(example, axis_name="i"))(EXAMPLES)
-    np.testing.assert_array_equal(least, np.broadcast_to(np.asarray(bits).min(0), (3, 2)))
+    return package.vmap(example, axis_name="i")
+
+
+def chosen_once(package: Any, f: Any) -> Any:
+    """Branches; the one not taken has a NaN for a slope."""
+    def example(a: Any, b: Any) -> Any:
+        first, second = f(a, b)
+        small = package.lax.cond(first < 5, lambda x: x * 3, lambda x: package.numpy.sqrt(x - 100), second)
+        branches = [package.numpy.cos, package.numpy.sin, package.numpy.exp]
+        other = package.lax.switch(first.astype("int32"), branches, second)
+        return small + other + package.lax.pmax(first.astype("int32"), "i")
+
+    return lambda b: package.grad(lambda b: package.vmap(
+        example, in_axes=(None, 0), axis_name="i")(package.numpy.float32(1), b).sum())(b)
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("rule", [with_vjp, with_jvp])
+@pytest.mark.parametrize("program", [drawn_once, drawn_inside, chosen_once])
+def test_decided_once_as_jax(program: Any, rule: Any, jitted: bool):
+    found = []
+    for package in (styrax, jax):
+        f = program(package, rule(package))
+        found.append(package.tree.leaves((package.jit(f) if jitted else f)(package.numpy.asarray(EXAMPLES))))
+    for value, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
+
+
+def test_a_branch_that_all_examples_share_is_no_selection():
+    f = with_jvp(styrax)
+
+    def example(b: Any) -> Any:
+        first, second = f(styrax.numpy.float32(1), b)
+        return styrax.lax.cond(first < 5, lambda x: x * 3, styrax.numpy.sin, second)
+
+    text = str(styrax.make_jaxpr(styrax.vmap(example))(EXAMPLES))
+    assert "cond" in text and "select_n" not in text

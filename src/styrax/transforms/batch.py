@@ -27,10 +27,11 @@ from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, as_bound, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
 from ..core.types.typing import Dim, PyTree
+from .alike import has_cotangents, keeps_alike, one_of
 from .mapped_axis import AxisData
 from .marks import Mark, mark_in, marked, marks_of_results, unmarked
 from .memo import per_jaxpr
-from .zeros import SymbolicZero, Zero, add_any_p
+from .zeros import SymbolicZero, Zero
 
 # Collectives: primitive -> function from its params to the names of the axes it works over.
 axis_names_of: dict[Primitive, Callable[[dict[str, Any]], Sequence[Hashable]]] = {}
@@ -115,9 +116,7 @@ class BatchTrace(Trace):
 
     def to_pair(self, x: Any) -> tuple[Any, int | None]:
         """A value and the position of the mapped axis in it, None where it has none."""
-        if type(x) is BatchTracer and x._trace.tag is self.tag:
-            return x.val, x.batch_dim
-        return x, None
+        return self.to_marked(x)[:2]
 
     def to_marked(self, x: Any) -> tuple[Any, int | None, Mark]:
         """As `to_pair`, and what is known of the value along the axis."""
@@ -164,16 +163,22 @@ class BatchTrace(Trace):
             state.trace = previous
         if self.axis_data.varying:
             marks = self._marks(primitive, args, params)
-        else:  # collectives tell positions apart, as may programs, calls and random bits
-            traits = primitive.traits
-            same = mapped and alike and primitive not in fancy_batchers and (
-                traits.elementwise or traits.movement or traits.linear)
-            marks = Mark.REDUCED if same else Mark.VARYING
+        elif mapped and alike and keeps_alike(primitive, params):
+            return [*map(self._alike, out, out_dims)] if primitive.multiple_results else self._alike(out, out_dims)
+        else:
+            marks = Mark.VARYING
         if primitive.multiple_results:
             each = marks if isinstance(marks, list) else [marks] * len(out)
             return [avals.typed(x) if d is None else BatchTracer(self, x, d, m)
                     for x, d, m in zip(out, out_dims, each, strict=True)]
         return avals.typed(out) if out_dims is None else BatchTracer(self, out, out_dims, marks)
+
+    def _alike(self, x: Any, dim: int | None) -> Any:
+        """A result that is the same for all examples: it has the axis if it may have cotangents, for their sake."""
+        if dim is None or has_cotangents(get_aval(x)):
+            return avals.typed(x) if dim is None else BatchTracer(self, x, dim, Mark.REDUCED)
+        with set_current_trace(self.parent):
+            return one_of(x, dim)
 
     def _marks(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         """What is known of all results along the axis; a list for those of programs."""
@@ -237,15 +242,15 @@ class BatchTrace(Trace):
         known = marks.pop() if len(marks) == 1 else Mark.VARYING
         # types tell all there is to know, and of no examples none stands for the others
         untold = known is Mark.VARYING and not self.axis_data.varying and self.axis_data.size not in (0,)
-        return [x if mark is None else BatchTracer(self, x, 0, mark if untold else known)
-                for x, mark in zip(outs, mapped, strict=True)]
+        return [x if mark is None else self._alike(x, 0) if untold and mark is Mark.REDUCED
+                else BatchTracer(self, x, 0, mark if untold else known) for x, mark in zip(outs, mapped, strict=True)]
 
     def one_of_alike(self, x: Any) -> Any:
         """A result of a custom rule that no mapped operand enters has the axis for its cotangents' sake: without it."""
         if type(x) is not BatchTracer or x._trace is not self or x.mark is not Mark.REDUCED or self.axis_data.varying:
             return x
         with set_current_trace(self.parent):
-            return hooks.lax.index_in_dim(x.val, 0, x.batch_dim, keepdims=False)
+            return one_of(x.val, x.batch_dim)
 
     def _unzip(self, args: tuple) -> tuple[tuple, list[int | None]]:
         pairs = [self.to_pair(x) for x in args]
@@ -518,82 +523,6 @@ def matchaxis(axis_name: Any, size: Any, src: int | None, dst: int | None, x: An
             return hooks.lax.reduce_sum(x, (src,))
         raise ValueError(f"vmap has mapped output ({axis_name=}) but out_axes is None")
     return broadcast(x, size, dst) if src is None else moveaxis(x, src, dst)
-
-
-# Rules for the common shapes of primitives
-
-
-def defvectorized(prim: Primitive) -> None:
-    """A primitive of arrays that works element by element: the axis stays where it is."""
-
-    def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
-        return prim.bind(*args, **params), dims[0]
-
-    batchers[prim] = rule
-
-
-def defbroadcasting(prim: Primitive) -> None:
-    """A primitive of several arrays of one rank whose axes of size 1 are repeated, or of scalars."""
-    batchers[prim] = lambda args, dims, **params: broadcast_batcher(prim, args, dims, **params)
-
-
-def broadcast_batcher(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None],
-                      **params: Any) -> tuple[Any, Any]:
-    avals = [get_aval(x) for x in args]
-    first, first_dim = next((a, d) for a, d in zip(avals, dims, strict=True) if d is not None)
-    if all((a.shape == first.shape and d == first_dim) or (d is None and not a.shape)
-           for a, d in zip(avals, dims, strict=True)):
-        out = primitive.bind(*args, **params)
-        return out, [first_dim] * len(out) if primitive.multiple_results else first_dim
-    ndim = max(a.ndim + (d is None) for a, d in zip(avals, dims, strict=True) if a.ndim or d is not None)
-    aligned = [
-        _align(x, a, d, ndim) for x, a, d in zip(args, avals, dims, strict=True)
-    ]
-    out = primitive.bind(*aligned, **params)
-    return out, [0] * len(out) if primitive.multiple_results else 0
-
-
-def _align(x: Any, aval: Any, dim: int | None, ndim: int) -> Any:
-    """An operand of rank `ndim` with the mapped axis (or one of size 1) in front; scalars stay scalars."""
-    if dim is None:
-        if not aval.ndim:
-            return x
-        shape = (1,) * (ndim - aval.ndim) + aval.shape
-        return hooks.lax.broadcast_in_dim(x, shape, tuple(range(ndim - aval.ndim, ndim)))
-    x = moveaxis(x, dim, 0)
-    if aval.ndim == ndim:
-        return x
-    rest = aval.shape[:dim] + aval.shape[dim + 1:]
-    ones = ndim - aval.ndim
-    return hooks.lax.broadcast_in_dim(
-        x, (aval.shape[dim], *(1,) * ones, *rest), (0, *range(ones + 1, ndim)))
-
-
-def defreducer(prim: Primitive, ident: PyTree = None) -> None:
-    """A reduction of arrays over its parameter `axes`."""
-
-    def rule(args: Sequence[Any], dims: Sequence[int | None], *, axes: Sequence[int], **params: Any) -> Any:
-        bdim = next(d for d in dims if d is not None)
-        aligned = [x if d == bdim else broadcast(x, args[0].shape[bdim], bdim) if d is None else moveaxis(x, d, bdim)
-                   for x, d in zip(args, dims, strict=True)]
-        moved = tuple(a + (a >= bdim) for a in axes)
-        out = prim.bind(*aligned, axes=moved, **params)
-        out_dim = bdim - sum(a < bdim for a in moved)
-        return out, [out_dim] * len(out) if prim.multiple_results else out_dim
-
-    batchers[prim] = rule
-
-
-def _add_any_batch(args: Any, dims: Any) -> Any:
-    x, y = args
-    x_dim, y_dim = dims
-    if x_dim is not None and x_dim == y_dim:
-        return add_any_p.bind(x, y), x_dim
-    size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
-    return add_any_p.bind(*all_at_front(args, dims, size)), 0
-
-
-batchers[add_any_p] = _add_any_batch
 
 
 __all__ = ["AxisData", "BatchTrace", "BatchTracer", "axis_names_of", "batch_flat", "batch_jaxpr", "not_mapped"]

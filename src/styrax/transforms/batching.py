@@ -17,16 +17,13 @@ from .batch import (
     batch_jaxpr_axes,
     bdim_at_front,
     broadcast,
-    broadcast_batcher,
-    defbroadcasting,
-    defreducer,
-    defvectorized,
     mapped_aval,
     matchaxis,
     moveaxis,
     unmapped_aval,
 )
 from .batch import axis_batchers as axis_primitive_batchers
+from .batch_rules import broadcast_batcher, defbroadcasting, defreducer, defvectorized
 
 __all__ = [
     "AxisData",

@@ -14,6 +14,7 @@ from ..core.tracing.staging import hoist_tracers
 from ..core.trees import tree
 from ..core.types.effects import Effects
 from ..core.types.typing import Function
+from .alike import tells_apart
 from .batch import AxisData, batch_flat, bdim_at_front, broadcast, moveaxis
 from .custom import resolve_kwargs
 from .custom_calls import discard_unused
@@ -166,6 +167,7 @@ def _transpose(cts: Any, *args: Any, call: ClosedJaxpr, **params: Any) -> list[A
 
 
 fancy_batchers[custom_vmap_call_p] = _batch
+tells_apart.add(custom_vmap_call_p)
 jvps[custom_vmap_call_p] = _jvp
 linearizations[custom_vmap_call_p] = _linearize
 transposes[custom_vmap_call_p] = _transpose

@@ -21,6 +21,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
+from styrax.transforms.alike import tells_apart
 
 from .. import sharding_rules
 from ..elementwise.bits import bitwise_xor
@@ -219,6 +220,7 @@ def _rng_bit_generator_batch(args: Sequence[Any], dims: Sequence[int], *, shape:
 
 
 rules.batchers[rng_bit_generator_p] = _rng_bit_generator_batch
+tells_apart.add(rng_bit_generator_p)
 
 
 def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = np.uint32,
@@ -247,6 +249,7 @@ def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = n
 rng_uniform_p = Primitive("rng_uniform")
 rng_uniform_p.declare(distinct=True, nan=True, sizes=frozenset(("shape",)))
 ad.defjvp_zero(rng_uniform_p)
+tells_apart.add(rng_uniform_p)
 
 
 @rng_uniform_p.def_abstract_eval

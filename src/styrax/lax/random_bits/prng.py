@@ -20,6 +20,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.physical import Context, physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
+from styrax.transforms.alike import tells_apart
 
 from .. import sharding_rules
 from ..casting import convert_element_type
@@ -114,6 +115,7 @@ def _keys_in_front(primitive: Primitive) -> None:
         return primitive.bind(*args, **params), dims[0]
 
     rules.batchers[primitive] = rule
+    tells_apart.add(primitive)  # an implementation of keys may draw the bits of a batch at once
 
 
 _keys_in_front(random_split_p)
