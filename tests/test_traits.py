@@ -168,7 +168,7 @@ UNSEEN = {"psum", "psum_invariant", "pvary", "all_gather_invariant", "pmax", "pm
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
           "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",
           "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint", "reshard",
-          "recast", "device_values", "of_device_values"}
+          "recast", "device_values", "of_device_values", "every_copy", "own_copy"}
 
 
 def test_every_primitive_is_seen():

@@ -38,10 +38,11 @@ def argument(primitive: str) -> Row:
 
 WINDOWS_OF_NAN = "slopes of JAX's extrema over windows go to the padding where a window has a NaN"
 INFINITE_SUMS = "slopes of JAX's cumlogsumexp count what stands before an infinity"
+CUMULATIVE_LIMITS = {"cumlogsumexp": ("bounded({0})", INFINITE_SUMS), "cumprod": ("moderate({0})", PARTIAL_PRODUCTS)}
 
 
 def cumulative(primitive: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
-    operand, limit = ("bounded({0})", INFINITE_SUMS) if primitive == "cumlogsumexp" else ("{0}", "")
+    operand, limit = CUMULATIVE_LIMITS.get(primitive, ("{0}", ""))
 
     def make(d: Draw) -> Call:
         x = d.value(dtypes, least=1)

@@ -16,7 +16,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `all_shards_of` | `core.arrays.shards` | `core.arrays.array` | the same with those of other processes |
 | `devices_of_processes` | `processes.spanning` | `core.arrays.devices` | devices of several processes in place of one |
 | `devices_of_plugin` | `xla.pjrt.many_devices` | `core.arrays.devices` | several devices of a plugin in place of one |
-| `home_of_program` | `processes.spanning` | `transforms.jit` | the devices of several processes that a program names |
+| `home_of_program` | `processes.spanning` | `transforms.machine_code` | devices of several processes, by a program |
 | `home_of_operation` | `processes.spanning` | `core.arrays.moving` | the same for one operation |
 | `equation_text` | `core.programs.text` | `core.programs.jaxpr` | an equation as text |
 | `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
@@ -35,9 +35,11 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `plugin_report` | `xla.pjrt.report` | `styrax` | what there is of plugins, as lines |
 | `apply_where_arguments_are` | `core.arrays.moving` | `core.arrays.backends` | runs a primitive where they are |
 | `moved` | `core.arrays.moving` | `core.arrays.array` | an array on another device |
-| `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `apply_stateful` | `transforms.machine_code` | `core.arrays.backends` | runs a primitive with programs inside |
 | `explain` | `profiles.explanations` | `transforms.stages` | where the time of a compiled function goes |
 | `on_summands` | `parallel.summand_programs` | `cpu` | a program without arrays that are still to be summed |
+| `on_copies` | `parallel.differing_copies` | `transforms` | a program's code for arrays whose copies differ |
+| `copies_in_scope` | `parallel.differing_copies` | `transforms.jit` | has programs be traced for such arrays |
 | `reshard_p` | `lax.collectives.placing` | `transforms` | the primitive that changes how types say arrays are spread |
 | `resummed` | `lax.collectives.placing` | `core.arrays.array` | an array that is to be summed along other axes |
 | `auto_axes` | `parallel.axes` | `numpy` | functions inside which types tell nothing of some axes |
@@ -98,9 +100,10 @@ PROVIDERS = {
     "transforms.references": "Ref",
     "transforms.zeros": "add_any zeros_like_aval",
     "profiles.explanations": "explain",
-    "transforms.jit": "apply_stateful:apply_primitive",
+    "transforms.machine_code": "apply_stateful:apply_primitive",
     "parallel.axes": "auto_axes",
     "parallel.summand_programs": "on_summands",
+    "parallel.differing_copies": "on_copies copies_in_scope:in_scope",
     "lax.collectives.placing": "reshard_p resummed",
     "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",

@@ -16,8 +16,8 @@ from ..core.types import dtypes
 from ..core.types.avals import ShapedArray
 from ..core.types.effects import Effects
 from ..transforms.custom import custom_vjp
-from ..transforms.jit import compiled
 from ..transforms.jit_rules import call_effects
+from ..transforms.machine_code import compiled
 from ..transforms.signature import as_operand
 from .meshes import check_devices
 from .refinement import refine

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import backends, host_devices
+from ..core.arrays import backends, differing, host_devices
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, ManyDevices, together
@@ -28,7 +28,7 @@ from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.casts import recast
 from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
 from ..lax.collectives.placing import constrain, device_put, reshard_p, untold
-from ..transforms.batch import batch_flat, matchaxis
+from ..transforms.batch import batch_flat, matchaxis, moveaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
 from ..transforms.mapped_axis import Across, AxisData
@@ -37,6 +37,7 @@ from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
 from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
+from .differing_copies import own_blocks, with_own_copies
 from .map_specifications import (
     Place,
     by_leaf,
@@ -222,7 +223,23 @@ class _Layout:
         outs, out_dims = batch_flat(flat, leaves, dims, AxisData(self.axis_name, size, devices=True, across=across))
         wanted = _leaf_axes(self.out_axes, tree.tree_unflatten(flat.structure, outs))
         return self.spread(tree.tree_unflatten(flat.structure, [
-            _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
+            self._along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
+
+    def _along(self, x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+        """A result with the mapped axis where it is wanted; of one that is to be the same everywhere each device's own,
+        or the first."""
+        if wanted is None:
+            if dim is None:
+                return x
+            told = self.along(size, x, None)
+            names = told.mesh.axis_names
+            copies = None if host_devices.cohort is not None else with_own_copies(
+                moveaxis(x, dim, 0), names, told.spec, told.mesh, {names[0]: size})
+            return lax.index_in_dim(x, 0, dim, keepdims=False) if copies is None else copies
+        rank = get_aval(x).ndim + (dim is None)
+        if not -rank <= wanted < rank:
+            raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")
+        return matchaxis(None, size, dim, wanted % rank, x)
 
 
 _UNNAMED = "_internal_pmap_axis_name"
@@ -251,16 +268,6 @@ def _leaf_axes(axes: Any, values: Any) -> list[Any]:
     if axes is None or isinstance(axes, int):
         return [axes] * len(tree.tree_leaves(values))
     return tree_paths.broadcast_prefix(axes, values, is_leaf=lambda a: a is None)
-
-
-def _along(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
-    """A result with the mapped axis where it is wanted; of one that is to be the same everywhere the first."""
-    if wanted is None:
-        return x if dim is None else lax.index_in_dim(x, 0, dim, keepdims=False)
-    rank = get_aval(x).ndim + (dim is None)
-    if not -rank <= wanted < rank:
-        raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")
-    return matchaxis(None, size, dim, wanted % rank, x)
 
 
 def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
@@ -374,13 +381,15 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         else:
             across = NONE_ACROSS
             explicit = [entries_over(get_aval(x), set(used.explicit_axes) - set(names)) for x in leaves]
+            own = [None if checked else own_blocks(x, s or PartitionSpec(), used, sizes)
+                   for x, s in zip(leaves, specs, strict=True)]
             leaves = [_given(x, s, used, checked) for x, s in zip(leaves, specs, strict=True)]
         inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
             inside.axis_names, inside.axis_types, strict=True)))
         with use_abstract_mesh(inside):
             if spread is None:
-                blocks = [cut(x, PartitionSpec() if s is None else s, sizes)
-                          for x, s in zip(leaves, specs, strict=True)]
+                blocks = [cut(x, PartitionSpec() if s is None else s, sizes) if o is None else o
+                          for x, s, o in zip(leaves, specs, own, strict=True)]
                 blocks = [(seen_along(x, inside, (*(None,) * len(varies), *entries)), varies)
                           for (x, varies), entries in zip(blocks, explicit, strict=True)]
             marked = Marked(flat, specs)
@@ -395,6 +404,10 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             check_result(Place(flat, out_specs, i), x, varies, spec, used, checked, sums)
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
+                continue
+            copies = None if checked else with_own_copies(x, varies, spec or PartitionSpec(), used, sizes)
+            if copies is not None:
+                outs.append(_spread(copies, spec, used) if isinstance(copies, Tracer) else copies)
                 continue
             whole_spec = None if spec is None and not any(entries) else with_entries(spec, entries)
             outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), whole_spec, used))
@@ -451,6 +464,8 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checke
                              f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and "
                              f"shard_map with device ids {[d.id for d in mesh.devices.flat]}")
         x = _anywhere(x if isinstance(x, Array) else device_put(x))
+        if differing.differs(x):  # which nothing tells here
+            x = differing.copy_on(x, x.buffer.device)
         if axes_apart(x.aval.given_sharding):
             return device_values_p.bind(x, equal=checked)
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)

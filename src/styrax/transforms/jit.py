@@ -18,34 +18,28 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..core import hooks
-from ..core.arrays import backends, host_devices, moving
-from ..core.arrays.devices import Device, ManyDevices
+from ..core.arrays import backends, differing, moving
 from ..core.arrays.explicit import tells_sharding
-from ..core.programs import following
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
 from ..core.tracing import invalid_values
 from ..core.tracing.source import api_boundary, current, describe_function, hide_frames, summarize
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
-from ..core.tracing.trace import eval_trace, get_aval, state
+from ..core.tracing.trace import eval_trace, state
 from ..core.trees import tree
 from ..core.trees.treedef import MetadataError
 from ..core.types import avals
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
-from . import compile_log, high_types, module_signature, refs, stages
+from . import compile_log, machine_code, module_signature, stages
 from .aliasing import check_arguments, check_returned
-from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
-from .jit_shardings import Placement, Placing, device_of, settled, summed_as_said
-from .meeting import Meeting
-from .memo import per_jaxpr
+from .jit_shardings import Placement
+from .machine_code import Code, placed
 from .naming import check_callable, function_name
-from .signature import Key, Signature, as_operand
+from .signature import Key, Signature
 
-Code = Callable[..., list[Any]]
-Options = tuple[tuple[str, Any, type], ...]  # for the compiler: equal values of several types are not the same to it
 MANY = 4096  # programs of a library function that are kept: its calls with other shapes are without number
 
 # function -> options of `jit` -> key -> program
@@ -86,7 +80,7 @@ class Specialisation:
     traced for these shapes.
     """
 
-    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "out_tree", "params", "single",
+    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "noticed", "out_tree", "params", "single",
                  "takes_refs")
 
     in_tree: tree.PyTreeDef
@@ -101,6 +95,7 @@ class Specialisation:
         self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
         self.donated: tuple[bool, ...] | None = None
         self.takes_refs = False
+        self.noticed: Sequence[differing.Devices] = ()  # devices whose copies differ, which it takes for alike
 
     @classmethod
     def of_program(cls, closed: ClosedJaxpr, name: str, in_tree: tree.PyTreeDef, out_tree: tree.PyTreeDef,
@@ -175,6 +170,10 @@ class PjitFunction(Generic[P, R]):
                 try:
                     outs = program.code(*leaves)  # type: ignore[misc]
                 except backends.Elsewhere:  # compiled without a thought of other devices
+                    devices = differing.devices_of(leaves) if differing.used else None
+                    if devices is not None:
+                        with hooks.copies_in_scope(devices):
+                            return self(*args, **kwargs)
                     program.code = self._traced(key).compiled()
                     outs = program.code(*leaves)
             else:
@@ -187,6 +186,8 @@ class PjitFunction(Generic[P, R]):
                         "`compiler_options` can only be passed to top-level `jax.jit`. Got compiler_options="
                         f"{dict(self._compiler_options)} specified on a nested jit with name: {program.name} and "
                         f"source info: {summarize(current())}")
+                if program.noticed:
+                    differing.noticed += program.noticed
                 if program.takes_refs:
                     check_arguments(leaves, program.captured, "jit", program.params["jaxpr"].debug_info)
                 outs = jit_p.bind(*program.captured, *leaves, **program.params)
@@ -308,12 +309,20 @@ class PjitFunction(Generic[P, R]):
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
         with compile_log.timed(f"tracing {function_name(self._fun)} for jit"), \
                 progress.shown(f"tracing {function_name(self._fun)}"):
+            if state.trace is eval_trace:
+                differing.noticed.clear()
+            before = len(differing.noticed)
             closed = trace_to_jaxpr(flat, call.avals, info)
+            noticed = differing.noticed[before:]
+            if noticed and state.trace is eval_trace:  # devices whose copies differ, which it takes for alike
+                with hooks.copies_in_scope(noticed[0]):
+                    closed, noticed = trace_to_jaxpr(flat, call.avals, info), []
         check_returned(closed, flat.structure, "jit")
         closed, captured = hoist_tracers(closed)
         program = Specialisation(function_name(self._fun), flat.structure)
         program.closed = closed
         program.captured = captured
+        program.noticed = noticed
         program.takes_refs = any(isinstance(a, AbstractRef) for a in call.avals)
         program.in_tree = flat.in_tree
         program.donated = call.donated
@@ -389,109 +398,6 @@ class PjitFunction(Generic[P, R]):
 
     def __reduce__(self) -> Any:
         return PjitFunction, (self._fun, self._options, self._for_all_shapes)
-
-
-# -- code ------------------------------------------------------------------------------------------
-
-
-def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
-           said: tuple[Sequence[Any], Sequence[Any]], options: Options = ()) -> Code:
-    """The code of a program with what is said of its arguments' and results' shardings, and to the compiler."""
-    default, device = backends.get(), device_of(*said)
-    if avals.explicit:
-        closed = summed_as_said(closed, tuple(said[1]))
-    if device is None and backends.apart:
-        return meeting(closed, name, donated, (tuple(said[0]), tuple(said[1])), options)
-    if backends.several and (default if device is None else device.client).shared_memory:
-        return compiled(closed, name, donated, None, device, (tuple(said[0]), tuple(said[1])), options)
-    return compiled(closed, name, donated, settled(*said, closed.out_avals), device, ((), ()), options)
-
-
-@per_jaxpr
-def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
-            said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ()), options: Options = ()) -> Code:
-    """The code of a program for whatever devices its arguments are on."""
-    def on(device: Device | None) -> Code:
-        if isinstance(device, ManyDevices) or backends.several and (
-                backends.get() if device is None else device.client).shared_memory:
-            return compiled(closed, name, donated, None, device, said, options)
-        return compiled(closed, name, donated, settled(*said, closed.out_avals), device, ((), ()), options)
-
-    home = following.home if host_devices.cohort is None else hooks.home_of_program
-    return Meeting(closed, name, on, home(closed, said))
-
-
-@per_jaxpr
-def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
-             shardings: tuple[Any, ...] | None = None, device: Device | None = None,
-             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ()), options: Options = ()) -> Code:
-    """The machine code of a program as a function of arrays, which deletes donated ones and places results.
-
-    The client of `device` compiles it, by default that of the default backend. Where there are several devices, `said`
-    is what is said of arguments and results. `options`: by name, each with its value's type, for XLA.
-    """
-    if closed.jaxpr.is_high:
-        avals, results = closed.in_avals, closed.out_avals
-        code = compiled(high_types.lowered(closed), name, donated and high_types.spread(donated, avals),
-                        shardings and high_types.spread(shardings, results), device, ((), ()), options)
-        return high_types.OnValues(code, avals, results)
-    backend = backends.get() if device is None else device.client
-    plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
-
-    def build(program: ClosedJaxpr) -> Code:
-        compile_log.compiling(name, program.in_avals)
-        with compile_log.timed(f"XLA compilation of jit({name})"), \
-                progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
-            more: dict[str, Any] = {"said": said} if isinstance(device, ManyDevices) else {}
-            if options:
-                more["compiler_options"] = {key: value for key, value, _ in options}
-            return backends.backend_compile_and_load(
-                backend, program, name=name, donated=() if plan is None else plan.exact, device=device, **more)
-
-    stateful = refs.has_refs(closed.jaxpr)
-    code = refs.OnContents(closed, build) if stateful else build(closed)
-    if invalid_values.watching():
-        code = _watched(code, closed, name, steps=not stateful and plan is None)
-    if plan is not None:
-        code = Donating(code, plan)
-    if backends.several and backend.shared_memory:
-        return following.Following(code, closed, name, *said)
-    return code if shardings is None else Placing(code, shardings, device)
-
-
-def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> Code:
-    eqns = closed.jaxpr.eqns
-    if len(eqns) == 1 and eqns[0].primitive is not jit_p:
-        return invalid_values.Watched(executable, eqns[0].primitive.name)
-    search = (lambda *args: invalid_values.run_in_steps(closed, args)) if steps else None
-    return invalid_values.Watched(executable, f"jit({name})", search)
-
-
-@jit_p.def_impl
-def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], in_shardings: Sequence[Any],
-              out_shardings: Sequence[Any], **_: Any) -> list[Any]:
-    said = in_shardings, out_shardings
-    code = placed(jaxpr, name, tuple(donated_invars), said)
-    return code(*map(as_operand, args, jaxpr.in_avals))
-
-
-def apply_primitive(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Runs a primitive with references among its arguments, or inside its programs."""
-    avals = [get_aval(x) for x in args]
-    key = (primitive, tuple(avals), backends.params_key(params), config.trace_context())
-    closed = _primitives.get(key)
-    if closed is None:
-        def fun(*tracers: Any) -> list[Any]:
-            out = primitive.bind(*tracers, **params)
-            return list(out) if primitive.multiple_results else [out]
-
-        closed = _primitives[key] = trace_to_jaxpr(fun, avals)
-    code = (meeting if backends.apart else compiled)(closed, primitive.name)
-    outs = code(*map(as_operand, args, closed.in_avals))
-    return outs if primitive.multiple_results else outs[0]
-
-
-_primitives: dict[Any, ClosedJaxpr] = {}
 
 
 # -- the transformation ----------------------------------------------------------------------------
@@ -597,4 +503,4 @@ def clear_caches() -> None:
     for of_function in list(_caches.values()):
         for programs in of_function.values():
             programs.clear()
-    _primitives.clear()
+    machine_code.forget()

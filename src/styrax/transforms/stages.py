@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core import hooks
-from ..core.arrays import backends
+from ..core.arrays import backends, differing
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices
 from ..core.arrays.layouts import Format, Layout
@@ -295,7 +295,12 @@ class Compiled(Lowered):
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:
             raise TypeError(_wrong_tree(self.in_tree, in_tree))
-        return self.out_tree.unflatten(self._call(*self._operands(leaves)))
+        operands = self._operands(leaves)
+        if differing.used and self._closed is not None:
+            said = self._program.params["in_shardings"], self._program.params["out_shardings"]
+            code = hooks.on_copies(self._closed, self._program.name, self._program.donated, said, operands)
+            return self.out_tree.unflatten((code or self._call)(*operands))
+        return self.out_tree.unflatten(self._call(*operands))
 
     def _operands(self, leaves: Sequence[Any]) -> list[Any]:
         for x in leaves:

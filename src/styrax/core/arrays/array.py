@@ -224,7 +224,9 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return hooks.all_shards_of(self)
 
     def addressable_data(self, index: int) -> Array:
-        return self.addressable_shards[index].data if self._is_spread() else [self][index]
+        if not self._is_spread():
+            return self
+        return self.addressable_shards[0 if self.is_fully_replicated else index].data
 
     def _fully_replicated_shard(self) -> Array:  # as libraries that save arrays ask for it
         return self.addressable_data(0)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from .. import hooks
 from ..tracing.trace import Tracer
 from ..types.physical import physical_aval
-from . import backends, host_devices, mesh
+from . import backends, differing, host_devices, mesh
 from .array import Array
 from .devices import Device, ManyDevices, together
 
@@ -91,6 +91,8 @@ def moved(x: T, device: Device) -> T:
 def apply_where_arguments_are(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Runs one primitive on the device that its arguments are committed to, otherwise on the default backend."""
     backend = backends.get()
+    if differing.used and differing.devices_of(args) is not None:
+        return hooks.apply_stateful(primitive, args, params)
     device = common_device(args, lambda i: f"argument {'xyzuvw'[i % 6]} of {primitive.name}")
     if device is None:
         device = around() if host_devices.cohort is None else hooks.home_of_operation(params)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..types.dtypes import ExtendedDType
+from . import differing
 from .array import Array
 from .devices import Device, ManyDevices, Shard, Sharding, together
 from .shardings import NamedSharding
@@ -53,6 +54,8 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
         return there.part(array, device)
     if not array._is_spread():
         return array if array.aval.given_sharding is None else array.placed(None)
+    if differing.differs(array):
+        array = differing.copy_on(array, device)
     place = bounds(index, array.shape)
     local = tuple(stop - start for start, stop in place)
     aval = array.aval.update(shape=local, sharding=None)
@@ -99,6 +102,10 @@ def whole(shape: tuple[int, ...], sharding: Sharding, parts: Mapping[Device, Arr
         return _whole_of_summands(shape, sharding, parts)
     indices = sharding.addressable_devices_indices_map(shape)
     first = parts[next(iter(indices))]
+    if len(indices) > 1 and type(first) is Array and first._live().device.client.shared_memory:
+        unlike = differing.of_unlike_parts(shape, sharding, parts, indices)
+        if unlike is not None:
+            return unlike
     if first.shape == shape:
         return first.placed(sharding)
     if isinstance(first.dtype, ExtendedDType):

@@ -53,7 +53,7 @@ _primitives: dict[str, Primitive] = {}
 _HOMES = (
     "transforms.checkpoint", "transforms.debugging", "transforms.callbacks", "lax.linalg", "transforms.custom_batching",
     "transforms.linear_call", "random.gammas", "transforms.checkify", "lax.shaping.annotations",
-    "transforms.remat_rules", "lax.collectives.device_values",
+    "transforms.remat_rules", "lax.collectives.device_values", "lax.collectives.own_copies",
 )
 
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from styrax.core.arrays import backends, host_devices, mesh, transfers
+from styrax.core.arrays import backends, differing, host_devices, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding, together
 from styrax.core.arrays.explicit import check_explicit, is_unsummed, on_devices, sharding_of_type, with_mapped_axis
@@ -114,6 +114,11 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         return x
     if not isinstance(array, Array):
         return array
+    if differing.differs(array):
+        moved_copy = differing.moved(array, device._device if isinstance(device, SingleDeviceSharding) else device)
+        if moved_copy is array:
+            return array
+        array = moved_copy
     if is_unsummed(aval.given_sharding) and not (isinstance(device, NamedSharding) and device.spec.unreduced):
         return array._value  # raises an error
     target = device._device if isinstance(device, SingleDeviceSharding) else device
