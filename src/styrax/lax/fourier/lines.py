@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..lane_blocks import blocks, covering
 from . import lengths
 from .butterflies import mul
-from .passes import Lines, blocks, chirps, covering, grid_factors, roots, work_of
+from .passes import Lines, chirps, grid_factors, roots, work_of
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value

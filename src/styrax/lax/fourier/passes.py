@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..lane_blocks import counted
 from .butterflies import dft, mul
 from .lengths import convolution_length, is_smooth, radices
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     Read = Callable[[Expr, Expr], Pair]  # (element of the line, lane) -> its parts
     Store = tuple[Value, Sequence[Index], Expr]
     Write = Callable[[Expr, Expr, Pair], list[Store]]  # (element of the result, lane, its parts) -> what stores it
-
-WORTH_THREADS = 60_000  # estimated instructions from which lines are shared by threads
 
 
 def roots(numerators: np.ndarray, denominator: int, dtype: np.dtype) -> np.ndarray:
@@ -163,49 +162,6 @@ class Lines:
             if free is not None:
                 read, held = self.reader(free), free
             stride, size = stride * radix, m
-
-
-@contextmanager
-def counted(b: Builder, nest: Nest, extent: Index) -> Iterator[Expr]:
-    """A loop, or the one turn of it."""
-    if isinstance(extent, int) and extent == 1:
-        yield b.int(0)
-        return
-    with nest.loop(extent) as i:
-        yield i
-
-
-@contextmanager
-def covering(b: Builder, nest: Nest, size: int, step: int) -> Iterator[Expr]:
-    """A loop over pieces of `step` elements; the last one is moved back to end with the others."""
-    with counted(b, nest, -(-size // step)) as i:
-        first = b.imul(i, step)
-        yield first if size % step == 0 else nest.let(b.min(first, b.int(size - step)))
-
-
-@contextmanager
-def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int,
-           work: float) -> Iterator[tuple[Expr, Expr]]:
-    """A loop over blocks of `width` columns of each line, shared by threads where they cost enough (`work` each); gives
-    line and first column. Columns that are no multiple of `width` end with a block that begins within the one before:
-    what both compute is the same."""
-    count = -(-columns // width) if isinstance(columns, int) else b.floordiv(b.iadd(columns, width - 1), width)
-    total = b.product((lines, count))
-    whole = isinstance(columns, int) and columns % width == 0
-
-    def at(block: Expr) -> tuple[Expr, Expr]:
-        line, column = b.floordiv(block, count), b.floormod(block, count)
-        first = b.imul(column, width)
-        if not whole:
-            first = b.min(first, b.isub(columns, width))
-        return nest.let(line), nest.let(first)
-
-    if isinstance(total, int) and total == 1:
-        yield b.int(0), b.int(0)
-        return
-    parallel = not isinstance(total, int) or total * work >= WORTH_THREADS
-    with nest.loop(total, parallel=parallel) as block:
-        yield at(block)
 
 
 def work_of(length: int, width: int, dtype: np.dtype) -> float:

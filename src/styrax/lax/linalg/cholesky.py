@@ -17,6 +17,7 @@ from styrax.transforms import ad
 
 from ..elementwise.arithmetic import add, div
 from ..shaping.filling import full_like
+from . import in_lanes
 from .matrices import (
     INT32,
     Routine,
@@ -145,6 +146,19 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
             place = [*at, i, j]
             value = b.select(b.gt(j, i), zero, b.select(failed, nan, n.load(out, place)))
             n.store(out, place, value)
+
+    width = in_lanes.width_for(b, x)
+    if width:
+        matrices = in_lanes.flat(b, x)
+
+        def by_lanes(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+            count = matrices.shape[0]
+            with in_lanes.each_block(b, n, count, width, x.dtype, size ** 3 / 2 + 30 * size ** 2) as block:
+                work = block.load(matrices, "lower")
+                in_lanes.cholesky(block, work, size)
+                block.keep(b.reshaped(outs[0], matrices.shape), work)
+
+        return in_dtype(b, b.nest([(x.shape, x.dtype)], by_lanes)[0], dtype)
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         with each_matrix(n, batch) as at:

@@ -21,6 +21,7 @@ from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import pad
 from ..sorting.sort import take_along
+from . import in_lanes
 from .matrices import (
     INT32,
     Routine,
@@ -86,6 +87,10 @@ def _lu_loops(b: Builder, x: Any) -> list[Any]:
     x = working(b, x)
     *batch, rows, columns = x.shape
     steps = min(rows, columns)
+    width = in_lanes.width_for(b, x)
+    if width:
+        factors, pivots, permutation = _by_lanes(b, x, steps, width)
+        return [in_dtype(b, factors, dtype), pivots, permutation]
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         factors, pivots, permutation = outs
@@ -102,6 +107,21 @@ def _lu_loops(b: Builder, x: Any) -> list[Any]:
     factors, pivots, permutation = b.nest(
         [(transposed.shape, x.dtype, transposed), ((*batch, steps), INT32), ((*batch, rows), INT32)], body)
     return [in_dtype(b, by_columns(b, factors), dtype), pivots, permutation]
+
+
+def _by_lanes(b: Builder, x: Any, steps: int, width: int) -> list[Any]:
+    *batch, rows, columns = x.shape
+    matrices = in_lanes.flat(b, x)
+    count = matrices.shape[0]
+
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        with in_lanes.each_block(b, n, count, width, x.dtype, steps * rows * columns + 30 * rows * columns) as block:
+            work = block.load(matrices)
+            pivots, order = in_lanes.lu(block, work, rows, columns)
+            for out, found in zip(outs, (work, pivots, order), strict=True):
+                block.keep(b.reshaped(out, (count, *found.shape[:-1])), found)
+
+    return b.nest([(x.shape, x.dtype), ((*batch, steps), INT32), ((*batch, rows), INT32)], body)
 
 
 rules.loops[lu_p] = _lu_loops

@@ -21,6 +21,7 @@ from ..elementwise.arithmetic import neg
 from ..elementwise.functions import conj
 from ..shaping.broadcasting import expand_dims, squeeze
 from ..shaping.reshaping import reshape, transpose
+from . import in_lanes
 from .matrices import (
     Routine,
     band,
@@ -163,11 +164,35 @@ def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lo
     dtype = rhs.dtype
     a, rhs = working(b, a), working(b, rhs)
     size = a.shape[-1]
-    if isinstance(size, int) and size <= UNROLLED:
+    width = in_lanes.width_for(b, a) if isinstance(rhs.shape[-1], int) and isinstance(rhs.shape[-2], int) else 0
+    if width and math.prod(rhs.shape[-2:]) <= in_lanes.LARGEST ** 2:
+        out = _by_lanes(b, a, rhs, width, left_side, lower != (transpose_a == left_side), transpose_a == left_side,
+                        unit_diagonal)
+    elif isinstance(size, int) and size <= UNROLLED:
         out = _by_substitution(b, a, rhs, size, left_side, lower, transpose_a, conjugate_a, unit_diagonal)
     else:
         out = _by_blas(b, a, rhs, left_side, lower, transpose_a, conjugate_a, unit_diagonal)
     return in_dtype(b, out, dtype)
+
+
+def _by_lanes(b: Builder, a: Any, rhs: Any, width: int, left_side: bool, ascending: bool, flipped: bool,
+              unit_diagonal: bool) -> Any:
+    """x op(a) = rhs is op(a)ᵀ xᵀ = rhsᵀ: `flipped` says whether a is turned."""
+    matrices, sides = in_lanes.flat(b, a), in_lanes.flat(b, rhs)
+    count = matrices.shape[0]
+    size, others = in_lanes.known((a.shape[-1], rhs.shape[-1] if left_side else rhs.shape[-2]))
+
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        work = size * size * (others + 30) + 30 * size * others
+        with in_lanes.each_block(b, n, count, width, rhs.dtype, work) as block:
+            triangle = "" if unit_diagonal else "lower" if ascending != flipped else "upper"
+            factor, x = block.load(matrices, triangle), block.load(sides)
+            in_lanes.substitution(
+                block, lambda i, j: in_lanes.Entry(factor, *((j, i) if flipped else (i, j))),
+                lambda i, c: (i, c) if left_side else (c, i), x, size, others, ascending, unit_diagonal)
+            block.keep(b.reshaped(outs[0], sides.shape), x)
+
+    return b.nest([(rhs.shape, rhs.dtype)], body)[0]
 
 
 def _by_substitution(b: Builder, a: Any, rhs: Any, size: int, left_side: bool, lower: bool, transpose_a: bool,

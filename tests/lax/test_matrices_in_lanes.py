@@ -1,0 +1,153 @@
+"""Factorisations of many small matrices, one in each lane: against NumPy and SciPy, matrix by matrix."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import styrax as jax
+import styrax.numpy as jnp
+from styrax import lax
+
+SIZES = (1, 2, 3, 5, 8, 16, 31, 32, 33)
+BATCHES = ((4,), (7,), (16,), (37,), (3, 5), (2, 0), (2, 2, 9))
+WAYS = [lambda f: f, jax.jit, lambda f: lambda *xs: jax.vmap(f)(*xs)]
+IDS = ["eager", "jit", "vmap"]
+
+
+def matrices(shape, dtype, seed=0):
+    return np.random.default_rng([seed, *shape]).normal(size=shape).astype(dtype)
+
+
+def tolerance(dtype):
+    return 2e-4 if dtype == np.float32 else 1e-11
+
+
+def each(f, *stacks):
+    batch = stacks[0].shape[:-2]
+    rows = [f(*(s[i] for s in stacks)) for i in np.ndindex(*batch)]
+    return np.stack(rows).reshape(*batch, *rows[0].shape)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES)
+def test_cholesky(size, dtype, way):
+    with jax.enable_x64(dtype == np.float64):
+        x = matrices((21, size, size), dtype)
+        x = x @ x.swapaxes(1, 2) + size * np.eye(size, dtype=dtype)
+        found = np.asarray(way(jnp.linalg.cholesky)(x))
+        np.testing.assert_allclose(found, np.linalg.cholesky(x), rtol=tolerance(dtype), atol=tolerance(dtype))
+        assert (np.triu(found, 1) == 0).all()
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_batches(batch):
+    x = matrices((*batch, 5, 5), np.float32)
+    square = x @ x.swapaxes(-1, -2) + np.eye(5, dtype=np.float32)
+    np.testing.assert_allclose(jnp.linalg.cholesky(square), np.linalg.cholesky(square), rtol=1e-3, atol=1e-4)
+    rhs = matrices((*batch, 5, 2), np.float32, 1)
+    np.testing.assert_allclose(jnp.linalg.solve(square, rhs), np.linalg.solve(square, rhs), rtol=2e-2, atol=2e-2)
+
+
+def test_flawed_matrices_leave_others_alone():
+    x = np.stack([np.eye(4, dtype=np.float32)] * 19)
+    x[3, 2, 2], x[5, 1, 1], x[7, 0, 0], x[9, 3, 3], x[11, 2, 1] = -1, 0, np.nan, np.inf, np.nan
+    found = np.asarray(lax.linalg.cholesky(x, symmetrize_input=False))
+    for i in range(19):
+        if i in (3, 5):
+            assert np.isnan(found[i][np.tril_indices(4)]).all()
+        elif i in (7, 11):
+            assert np.isnan(found[i]).any()
+        elif i == 9:
+            assert np.isinf(found[i][3, 3])
+        else:
+            np.testing.assert_array_equal(found[i], np.eye(4))
+    assert (found[:, np.triu_indices(4, 1)[0], np.triu_indices(4, 1)[1]] == 0).all()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "columns"), [
+    (1, 1), (2, 2), (3, 3), (6, 6), (4, 7), (9, 3), (20, 20), (32, 17), (33, 33)])
+def test_lu(rows, columns, dtype, way):
+    with jax.enable_x64(dtype == np.float64):
+        x = matrices((19, rows, columns), dtype)
+        x[4], x[6, :, 0] = 0, 0
+        factors, pivots, order = map(np.asarray, way(lax.linalg.lu)(x))
+        for i in range(19):
+            lower = np.tril(factors[i], -1)[:, :min(rows, columns)] + np.eye(rows, min(rows, columns))
+            upper = np.triu(factors[i])[:min(rows, columns)]
+            np.testing.assert_allclose(lower @ upper, x[i][order[i]], rtol=tolerance(dtype), atol=tolerance(dtype))
+            assert (np.abs(lower) <= 1 + 1e-6).all()
+            wanted, found = scipy.linalg.lu_factor(x[i]) if rows == columns and i not in (4, 6) else (None, None)
+            if wanted is not None:
+                np.testing.assert_array_equal(pivots[i], found)
+                np.testing.assert_allclose(factors[i], wanted, rtol=50 * tolerance(dtype), atol=tolerance(dtype))
+            permutation = np.arange(rows)
+            for k, p in enumerate(pivots[i]):
+                permutation[[k, p]] = permutation[[p, k]]
+            np.testing.assert_array_equal(order[i], permutation)
+
+
+FLAGS = [(left, lower, turned, unit) for left in (True, False) for lower in (True, False) for turned in (True, False)
+         for unit in (True, False)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("left", "lower", "turned", "unit"), FLAGS)
+def test_triangular_solve(left, lower, turned, unit, dtype):
+    with jax.enable_x64(dtype == np.float64):
+        for size, others, count in ((1, 1, 5), (2, 3, 16), (5, 1, 18), (16, 2, 33), (32, 4, 9)):
+            a = matrices((count, size, size), dtype) / size + np.eye(size, dtype=dtype)
+            rhs = matrices((count, size, others) if left else (count, others, size), dtype, 1)
+            found = lax.linalg.triangular_solve(a, rhs, left_side=left, lower=lower, transpose_a=turned,
+                                                unit_diagonal=unit)
+
+            def one(a, rhs):
+                t = np.tril(a) if lower else np.triu(a)
+                if unit:
+                    t = t - np.diag(np.diag(t)) + np.eye(len(t), dtype=t.dtype)
+                t = t.T if turned else t
+                return np.linalg.solve(t, rhs) if left else np.linalg.solve(t.T, rhs.T).T
+
+            np.testing.assert_allclose(found, each(one, a, rhs), rtol=20 * tolerance(dtype), atol=20 * tolerance(dtype))
+
+
+def test_nan_beyond_the_triangle_is_not_read():
+    a = np.where(np.tri(4), 2, np.nan).astype(np.float32) * np.ones((20, 1, 1), np.float32)
+    out = lax.linalg.triangular_solve(a, np.ones((20, 4, 1), np.float32), left_side=True, lower=True)
+    assert np.isfinite(np.asarray(out)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64"])
+def test_other_dtypes(dtype):
+    x = matrices((20, 3, 3), np.float32)
+    x = jnp.asarray(x @ x.swapaxes(1, 2) + 3 * np.eye(3, dtype=np.float32), dtype)
+    found = lax.linalg.cholesky(x)
+    assert found.dtype == x.dtype
+    wide = np.asarray(x.astype(jnp.promote_types(dtype, np.float32)))
+    np.testing.assert_allclose(np.asarray(found.astype(wide.dtype)), np.linalg.cholesky(wide), rtol=5e-2, atol=5e-2)
+
+
+def test_slopes_and_loops():
+    x = matrices((18, 3, 3), np.float64) / 5 + 2 * np.eye(3)
+    with jax.enable_x64(True):
+        def total(x):
+            return jnp.sum(jnp.sin(jnp.linalg.inv(x))) + jnp.sum(jnp.linalg.slogdet(x)[1])
+
+        slope = np.asarray(jax.jit(jax.grad(total))(x))
+        step = 1e-6
+        for place in ((0, 0, 0), (7, 1, 2), (17, 2, 1)):
+            moved = [x.copy(), x.copy()]
+            moved[0][place] += step
+            moved[1][place] -= step
+            assert slope[place] == pytest.approx(float(total(moved[0]) - total(moved[1])) / (2 * step), rel=1e-5, abs=1e-7)
+
+        def turn(c, _):
+            return jnp.linalg.solve(c, np.eye(3)) * 0.5 + jnp.eye(3), None
+
+        found = jax.jit(lambda x: lax.scan(turn, x, None, length=4)[0])(x)
+        wanted = x
+        for _ in range(4):
+            wanted = np.linalg.inv(wanted) * 0.5 + np.eye(3)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
