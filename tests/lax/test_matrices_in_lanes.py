@@ -141,7 +141,8 @@ def test_slopes_and_loops():
             moved = [x.copy(), x.copy()]
             moved[0][place] += step
             moved[1][place] -= step
-            assert slope[place] == pytest.approx(float(total(moved[0]) - total(moved[1])) / (2 * step), rel=1e-5, abs=1e-7)
+            wanted = float(total(moved[0]) - total(moved[1])) / (2 * step)
+            assert slope[place] == pytest.approx(wanted, rel=1e-5, abs=1e-7)
 
         def turn(c, _):
             return jnp.linalg.solve(c, np.eye(3)) * 0.5 + jnp.eye(3), None
