@@ -13,6 +13,7 @@ import styrax.numpy as jnp
 from styrax import lax
 from styrax.compile.ir.loopir import made_by
 from styrax.compile.loops import (
+    address_selection,
     fuse,
     index_set_splitting,
     memory,
@@ -34,6 +35,7 @@ from tests.compile.test_passes import after, program_of
 
 FLOATS = "buffer {}: float32 x {}{}\n"
 DECLARATIONS = {
+    address_selection: FLOATS.format("arg0", 6400, " arg") + FLOATS.format("out0", 3200, " out"),
     index_set_splitting: FLOATS.format("arg0", 1000, " arg") + FLOATS.format("out0", 1000, " out"),
     unroll_and_jam: FLOATS.format("arg0", 2080, " arg") + FLOATS.format("arg1", 1536, " arg") + FLOATS.format(
         "out0", 3120, " out"),

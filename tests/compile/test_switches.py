@@ -56,6 +56,10 @@ def rolled(j):
     return lambda x: j.numpy.roll(x, 1)
 
 
+def rolled_rows(j):
+    return lambda x: j.numpy.roll(x, 1, 0)
+
+
 def product(j):
     return lambda a, b: a @ b
 
@@ -116,6 +120,7 @@ PROGRAMS = {
     "register-blocking": (product, array(24, 20), array(20, 32)),
     "multi-row-reduction": (product, array(24, 100), array(100)),
     "index-set-splitting": (rolled, array(1000)),
+    "address-selection": (rolled_rows, array(40, 100)),
     "outer-loop-vectorisation": (short_rows, array(100, 12)),
     "unroll-and-jam": (product, array(24, 20), array(20, 32)),
     "parallelize": (large, array(1000, 1000)),

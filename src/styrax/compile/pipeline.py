@@ -18,6 +18,7 @@ from .ir.loopir import made_by, statements
 from .jaxprs import cse, dead_equations, inline, loop_invariants, packing, row_products, transpose_folding
 from .jaxprs.rewriting import programs_of
 from .loops import (
+    address_selection,
     fuse,
     index_set_splitting,
     interleaving,
@@ -93,6 +94,7 @@ PASSES = (
     Pass("multi-row-reduction", multi_row_reduction.run, _unchecked),
     Pass("schedule", schedule.run, _sound_loops, optional=False),
     Pass("index-set-splitting", index_set_splitting.run, _sound_loops),
+    Pass("address-selection", address_selection.run, _sound_loops),
     Pass("outer-loop-vectorisation", outer_loop_vectorisation.run, _sound_loops, generic=False),
     Pass("unroll-and-jam", unroll_and_jam.run, _sound_loops),
     Pass("parallelize", parallelize.run, _sound_loops),
