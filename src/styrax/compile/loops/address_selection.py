@@ -1,5 +1,5 @@
-"""Address selection: a choice between two reads of one buffer, which is the same for a whole vector, becomes one read at
-a place that is chosen. So rolls and periodic edges along an outer dimension read as plain rows do.
+"""Address selection: a choice between two reads of one buffer, which is the same for a whole vector, becomes one read
+at a place that is chosen. So rolls and periodic edges along an outer dimension read as plain rows do.
 
 Before, and after:
 
