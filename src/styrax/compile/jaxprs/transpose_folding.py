@@ -5,12 +5,14 @@
                                                         →   d:f32[3,8] = dot_general[…] b a
 
 Derivatives of products by their right operands are such: what uses the slopes of a network's weights would read each of
-them across its rows.
+them across its rows. A product is exchanged, too, where that makes the last dimension what it is to be and others are
+still to be moved, as in attention, whose heads stand between the rows that are multiplied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ...core.types.avals import ShapedArray
@@ -38,13 +40,28 @@ class _Folding(Rewriting):
         traits = eqn.primitive.traits
         if traits.permutation is not None and ins[0] in self.products and is_pure(eqn):
             product, operands = self.products[ins[0]]
-            if tuple(traits.permutation(eqn.params)) == _exchange(product):
+            wanted, exchange = tuple(traits.permutation(eqn.params)), _exchange(product)
+            if wanted == exchange:
                 return self.add(_exchanged(product, eqn.outvars[0]), operands[::-1])
+            rest = tuple([exchange.index(d) for d in wanted])
+            shape = product.outvars[0].aval.shape  # type: ignore[attr-defined]
+            if "permutation" in eqn.params and _last(rest, [shape[d] for d in exchange]) and not _last(wanted, shape):
+                aval = product.outvars[0].aval
+                assert isinstance(aval, ShapedArray)
+                turned = Var(aval.update(shape=tuple([shape[d] for d in exchange])))
+                outs = self.add(_exchanged(product, turned), operands[::-1])
+                return self.add(eqn.replace(invars=outs, params={**eqn.params, "permutation": rest}), outs)
         outs = self.add(map_programs(eqn, fold_transposes), ins)
         if (traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None
                 and self.uses.get(eqn.outvars[0]) == 1):
             self.products[outs[0]] = eqn, ins
         return outs
+
+
+def _last(permutation: Sequence[int], shape: Sequence[Any]) -> bool:
+    """Whether a permutation leaves the last dimension of a shape where it is, those of size 1 aside."""
+    order = [d for d in permutation if shape[d] != 1]
+    return not order or order[-1] == max(order)
 
 
 def _exchange(product: JaxprEqn) -> tuple[int, ...]:
