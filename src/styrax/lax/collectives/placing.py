@@ -526,7 +526,7 @@ def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
     if aval.sharding.spec != wanted.spec:  # type: ignore[union-attr]
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-            f"sharding: {aval.sharding.spec} did not match the sharding provided: {sharding.spec}. Please use "
+            f"sharding: {aval.sharding.spec} did not match the sharding provided: {wanted.spec}. Please use "
             "`jax.sharding.reshard` to shard your input to the sharding you want.")
 
 
