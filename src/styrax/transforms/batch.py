@@ -267,7 +267,7 @@ class BatchTrace(Trace):
 
         def batched(*vals: Any) -> list[Any]:
             outs, out_dims, known = batch_marked(fun, vals, dims, axis, tag)
-            mapped[:] = _spread(dims, out_dims, known)
+            mapped[:] = _spread(dims, out_dims, known, axis)
             return _in_front(outs, out_dims, mapped, axis.size)
 
         return _named_after(fun, batched)
@@ -279,7 +279,7 @@ class BatchTrace(Trace):
         def batched(*vals: Any) -> list[Any]:
             outs, out_dims, known = batch_marked(jvp, vals, [*dims, *dims], axis, tag)
             half = len(outs) // 2
-            primals, tangents = (_spread(dims, out_dims[i:][:half], known[i:][:half]) for i in (0, half))
+            primals, tangents = (_spread(dims, out_dims[i:][:half], known[i:][:half], axis) for i in (0, half))
             mapped[:] = [t if p is None or t is Mark.VARYING else p for p, t in zip(primals, tangents, strict=True)]
             return _in_front(outs, out_dims, [*mapped, *mapped], axis.size)
 
@@ -302,7 +302,7 @@ class BatchTrace(Trace):
 
             results, result_dims, known = batch_marked(run, vals, dims, axis, tag)
             num_outs, pull_back = made
-            mapped[:] = _spread(dims, result_dims[:num_outs], known[:num_outs])
+            mapped[:] = _spread(dims, result_dims[:num_outs], known[:num_outs], axis)
             outs = _in_front(results[:num_outs], result_dims[:num_outs], mapped, axis.size)
             pulled_from = [*result_dims[num_outs:], *(None if mark is None else 0 for mark in mapped)]
 
@@ -322,10 +322,11 @@ class BatchTrace(Trace):
         return f"BatchTrace({self.axis_data.name}, {self.axis_data.size})"
 
 
-def _spread(dims: Sequence[int | None], out_dims: Sequence[int | None], known: Sequence[Mark]) -> list[Mark | None]:
+def _spread(dims: Sequence[int | None], out_dims: Sequence[int | None], known: Sequence[Mark],
+            axis: AxisData) -> list[Mark | None]:
     """Which results of a custom rule have the mapped axis, given where its arguments and results do; those that get it
-    only because arguments have it are alike along it."""
-    others = Mark.REDUCED if any(d is not None for d in dims) else None
+    only because arguments have it are alike along it. Where types tell what varies, so do those of cotangents."""
+    others = Mark.REDUCED if any(d is not None for d in dims) and not axis.varying else None
     return [others if d is None else mark for d, mark in zip(out_dims, known, strict=True)]
 
 
