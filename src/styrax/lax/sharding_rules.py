@@ -97,8 +97,8 @@ def tile(at: Place, operand: Any, *, reps: Sequence[int]) -> Entries:
     found = entries(operand)
     for d, entry in enumerate(found):
         if entry is not None and reps[d] != 1:
-            raise at.refuse(f"Operand cannot be sharded on dimension {d} when the tiling is non-trivial. Got input type: "
-                            f"{operand.str_short()} with reps: {reps}")
+            raise at.refuse(f"Operand cannot be sharded on dimension {d} when the tiling is non-trivial. Got input "
+                            f"type: {operand.str_short()} with reps: {reps}")
     return found
 
 
@@ -323,7 +323,8 @@ def scatter(at: Place, operand: Any, indices: Any, updates: Any, *, dimension_nu
 def sort(at: Place, *operands: Any, dimension: int, **_: Any) -> Entries:
     first = entries(operands[0])
     if any(entries(x) != first for x in operands[1:]):
-        raise at.refuse(f"Arguments to sort must have equal shardings, got: {' '.join(str(x.sharding) for x in operands)}")
+        raise at.refuse("Arguments to sort must have equal shardings, got: "
+                        f"{' '.join(str(x.sharding) for x in operands)}")
     if first[dimension] is not None:
         raise at.refuse("Arguments to sort must be unsharded over the sorting dimension. Got arg sharding="
                         f"{operands[0].sharding} and sorting dimension={dimension}")

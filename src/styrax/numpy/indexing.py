@@ -350,10 +350,7 @@ def gather_elements(
 
 
 def is_cut_apart(x: Any, idx: Any) -> bool:
-    """Whether an index of numbers and slices takes a part of an array, no tracer, whose type tells that it is spread.
-
-    Such reads are gathers: how the part is spread does not follow from where it is.
-    """
+    """Whether numbers and slices take a part of an array, no tracer, whose type tells that it is spread: a gather."""
     told = None if isinstance(x, Tracer) else getattr(getattr(x, "aval", None), "given_sharding", None)
     if told is None or not any(told.spec.partitions):
         return False

@@ -6,7 +6,7 @@ The devices of a platform that shares their memory are mapped over as `vmap` map
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,11 @@ from .map_specifications import (
     Place,
     by_leaf,
     check_argument,
-    check_axes,
+    check_inferred,
     check_result,
+    check_results,
+    check_specifications,
     check_spread,
-    check_sums,
     own_spec,
 )
 from .other_axes import entries_over, seen_along, with_entries
@@ -315,8 +316,8 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
 
 @api_boundary
 def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTree = Infer,
-              mesh: Mesh | AbstractMesh | None = None, axis_names: Iterable[AxisName] = frozenset(),
-              check_vma: bool = True, check_rep: bool = True, auto: Iterable[AxisName] = frozenset()) -> Function:
+              mesh: Mesh | AbstractMesh | None = None, axis_names: Set[AxisName] = frozenset(),
+              check_vma: bool = True) -> Function:
     """Runs a function on all devices of a mesh, each on its part of the arguments.
 
     Args:
@@ -335,11 +336,13 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
     """
     if f is None:
         return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
-                                 check_vma=check_vma, check_rep=check_rep, auto=auto)
+                                 check_vma=check_vma)
 
     if not callable(f):
         raise TypeError(f"shard_map requires a callable for its first argument, but got {f} of type {type(f)}.")
-    manual_names = frozenset(axis_names) - frozenset(auto)
+    if not isinstance(axis_names, (set, frozenset)):
+        raise TypeError("`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+                        f"{type(axis_names)}")
 
     @wraps(f)
     def mapped(*args: Any) -> Any:
@@ -347,10 +350,11 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         if not set(axis_names) <= set(used.axis_names):
             raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
                              f"mesh.axis_names={frozenset(used.axis_names)}")
-        names = [n for n in used.axis_names if (not manual_names or n in manual_names) and n not in auto]
+        names = [n for n in used.axis_names if not axis_names or n in axis_names]
+        if in_specs is Infer:
+            check_inferred(used, names)
         for what, told in (("in_specs", () if in_specs is Infer else in_specs), ("out_specs", out_specs)):
-            check_axes(what, told, names)
-            check_sums(what, told, used, names)
+            check_specifications(what, told, used, names)
         args = apart(args)
         leaves, in_tree = tree.tree_flatten((args, {}))
         if any(type(x) is Ref for x in leaves) or _is_apart(used) and state.trace.is_eval:
@@ -363,7 +367,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             check_argument(Place(flat, in_specs, i), get_aval(x), spec, used)
             check_spread(get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
-        checked = bool(check_vma and check_rep)
+        checked = bool(check_vma)
         inside = used.abstract_mesh
         spread = used if isinstance(used, Mesh) and host_devices.cohort is not None and used.is_multi_process else None
         if spread is not None:
@@ -388,11 +392,13 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             explicit = [entries_over(get_aval(x), set(inside.explicit_axes))[len(varies):] for x, varies in results]
             results = [(untold(x), varies) for x, varies in results]
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
-        wanted = by_leaf("out_specs", out_specs, whole)
+        wanted = by_leaf("out_specs", out_specs, whole, none=False)
         outs = []
-        known = zip(results, wanted, explicit, marked.of_results(results), strict=True)
-        for i, ((x, varies), spec, entries, sums) in enumerate(known):
-            check_result(Place(flat, out_specs, i), x, varies, spec, used, checked, sums)
+        known = list(zip(results, wanted, explicit, marked.of_results(results), strict=True))
+        check_results(flat.__name__, [check_result(Place(flat, out_specs, i), x, varies, spec, used, checked, sums)
+                                      for i, ((x, varies), spec, _, sums) in enumerate(known)], used,
+                      all(not isinstance(x, Tracer) for x, _ in results))
+        for (x, varies), spec, entries, _ in known:
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
                 continue
@@ -468,14 +474,13 @@ def _mesh(mesh: Any) -> Mesh | AbstractMesh:
                         f"its second argument, but got {mesh} of type {type(mesh)}.")
     used = mesh if mesh is not None else meshes.in_force()
     if used.empty:
-        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
-                         "or pass `mesh=`")
+        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
     around = meshes.get_abstract_mesh()
     if mesh is not None and not around.empty and around.shape_tuple != used.shape_tuple:
-        raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {used!r}")
+        raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {used}")
     mapped = device_axes()
     if mapped and around.empty and not set(mapped) <= set(used.axis_names):
-        raise ValueError(f"The context mesh, with axes {mapped}, should match the mesh passed to shard_map {used!r}")
+        raise ValueError(f"The context mesh, with axes {mapped}, should match the mesh passed to shard_map {used}")
     return used
 
 
