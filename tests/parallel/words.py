@@ -69,5 +69,23 @@ LACKING = ["shard(lambda x: lax.psum_scatter(x, 'i', scatter_dimension=3, tiled=
            "shard(lambda x: lax.all_to_all(x, 'i', 3, 0), P(), P('i'))(x8)",
            "shard(lambda x: lax.all_to_all(x, 'i', 0, 2, tiled=True), P(), P('i'))(x8)"]
 
-ROWS = {"words of specifications": [*map(said, SPECIFICATIONS)], "words of prefixes": [*map(said, PREFIXES)],
+# what is printed of values that all devices have
+_SHOWN = ["x", "x + 1", "x.max()", "lax.pmin(x, 'b')", "lax.pmax(x, ('a', 'b'))", "jnp.ones(2)", "lax.axis_index('a')",
+          "jnp.floor(lax.pmax(x, ('a', 'b')))", "lax.ppermute(x, 'b', [(0, 1), (1, 0)])", "y", "x.astype(jnp.bfloat16)",
+          "lax.psum(x, ('a', 'b')) > 3"]
+_SEEN = ("seen, y = [], jnp.arange(3.)\ndef f(x):\n    v = {}\n    seen.extend([str(v), repr(v), f'{{v}}'])\n"
+         "    return x\n")
+SHOWN = [*(_SEEN.format(v) + "jax.shard_map(f, mesh=m42, in_specs=P('a', 'b'), out_specs=P('a', 'b'))(x64)\nseen"
+           for v in _SHOWN),
+         *(_SEEN.format("x") + row for row in (
+             "jax.shard_map(f, mesh=m42, in_specs=P('b'), out_specs=P('b'), check_vma=False)(x8)\nseen",
+             "jax.shard_map(f, mesh=Mesh(np.array(D[::-1]), ('i',)), in_specs=P('i'), out_specs=P('i'))(x8)\nseen",
+             "jax.jit(jax.shard_map(f, mesh=m42, in_specs=P('a', 'b'), out_specs=P('a', 'b')))(x64)\nseen",
+             "jax.grad(lambda x: jax.shard_map(f, mesh=m8, in_specs=P('i'), out_specs=P('i'))(x).sum())(x8)\nseen",
+             "jax.make_jaxpr(jax.shard_map(f, mesh=m8, in_specs=P('i'), out_specs=P('i')))(x8)\nseen",
+             "k = jax.random.split(jax.random.key(0), 8)\n"
+             "jax.shard_map(f, mesh=m8, in_specs=P('i'), out_specs=P('i'))(k)\nseen"))]
+
+ROWS = {"shown": SHOWN, "words of specifications": [*map(said, SPECIFICATIONS)],
+        "words of prefixes": [*map(said, PREFIXES)],
         "given elsewhere": [*map(said, GIVEN)], "ahead of time": [*map(said, AHEAD)], "lacking": LACKING}

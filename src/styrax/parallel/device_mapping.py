@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import backends, host_devices
+from ..core.arrays import backends, by_device, host_devices
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, ManyDevices, together
@@ -381,7 +381,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             leaves = [_given(x, s, used, checked) for x, s in zip(leaves, specs, strict=True)]
         inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
             inside.axis_names, inside.axis_types, strict=True)))
-        with use_abstract_mesh(inside):
+        with use_abstract_mesh(inside), by_device.over(_shown(used, leaves) if spread is None else None):
             if spread is None:
                 blocks = [cut(x, PartitionSpec() if s is None else s, sizes)
                           for x, s in zip(leaves, specs, strict=True)]
@@ -407,6 +407,12 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
+
+
+def _shown(mesh: Mesh | AbstractMesh, leaves: Sequence[Any]) -> Mesh | None:
+    """The mesh, if the function runs at once on all its devices: what these have may be printed."""
+    traced = not state.trace.is_eval or any(isinstance(x, Tracer) for x in leaves)
+    return None if traced or isinstance(mesh, AbstractMesh) else mesh
 
 
 class Marked:

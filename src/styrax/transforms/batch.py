@@ -10,11 +10,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..core import hooks
+from ..core.arrays import by_device
 from ..core.arrays.explicit import along
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
@@ -22,7 +24,7 @@ from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
 from ..core.settings import config
 from ..core.tracing.leak_check import refuse_leaks
 from ..core.tracing.staging import trace_to_jaxpr
-from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
+from ..core.tracing.trace import Trace, Tracer, eval_trace, extend_axis_env, get_aval, set_current_trace, state
 from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, as_bound, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
@@ -71,8 +73,31 @@ class BatchTracer(Tracer):
         return self.val.origin() if isinstance(self.val, Tracer) else ""
 
     def __repr__(self) -> str:
+        told = _by_device(self) if self._trace.axis_data.devices else None
+        if told is not None:
+            return told
         mapped = self.aval.str_short(short_dtypes=False)
         return f"VmapTracer(aval={mapped}, batched={get_aval(self.val).str_short(short_dtypes=False)})"
+
+
+def _by_device(x: BatchTracer) -> str | None:
+    """A value that is mapped over the devices of a mesh, as JAX shows it, where it is no other map's within."""
+    inner: Any = x
+    while type(inner) is BatchTracer and inner._trace.axis_data.devices:
+        inner = inner.val
+    if type(inner) is BatchTracer:
+        return None
+    if isinstance(inner, Tracer):
+        return inner.shown_as(x.aval)
+    return by_device.text(partial(_part, x)) if by_device.running.mesh is not None else None
+
+
+def _part(x: Any, place: dict[Any, int]) -> Any:
+    """What a device has of a value that runs at once, by its place along the axes."""
+    if type(x) is not BatchTracer:
+        return x
+    with set_current_trace(eval_trace):
+        return hooks.lax.index_in_dim(_part(x.val, place), place[x._trace.axis_data.name], x.batch_dim, keepdims=False)
 
 
 def mapped_aval(axis: int | None, aval: Any) -> Any:
@@ -142,7 +167,7 @@ class BatchTrace(Trace):
         state.trace = self.parent
         try:
             if not mapped and not primitive.ref_primitive and not self._names_axis(primitive, params):
-                return self.parent.process_primitive(primitive, tuple(vals), params)
+                return self._noted(self.parent.process_primitive(primitive, tuple(vals), params))
             rule = batchers.get(primitive)
             across = self.axis_data.across
             if across is not None and primitive in axis_names_of and self._names_axis(primitive, params):
@@ -169,9 +194,16 @@ class BatchTrace(Trace):
             marks = Mark.VARYING
         if primitive.multiple_results:
             each = marks if isinstance(marks, list) else [marks] * len(out)
-            return [avals.typed(x) if d is None else BatchTracer(self, x, d, m)
+            return [self._noted(avals.typed(x)) if d is None else BatchTracer(self, x, d, m)
                     for x, d, m in zip(out, out_dims, each, strict=True)]
-        return avals.typed(out) if out_dims is None else BatchTracer(self, out, out_dims, marks)
+        return self._noted(avals.typed(out)) if out_dims is None else BatchTracer(self, out, out_dims, marks)
+
+    def _noted(self, outs: Any) -> Any:
+        """Results without the axis, which are known to be the devices' where these run at once."""
+        if by_device.running.mesh is not None and self.axis_data.devices:
+            for x in outs if isinstance(outs, list) else [outs]:
+                by_device.note(x)
+        return outs
 
     def _alike(self, x: Any, dim: int | None) -> Any:
         """A result that is the same for all examples: it has the axis if it may have cotangents, for their sake."""
