@@ -86,6 +86,18 @@ SHOWN = [*(_SEEN.format(v) + "jax.shard_map(f, mesh=m42, in_specs=P('a', 'b'), o
              "k = jax.random.split(jax.random.key(0), 8)\n"
              "jax.shard_map(f, mesh=m8, in_specs=P('i'), out_specs=P('i'))(k)\nseen"))]
 
-ROWS = {"shown": SHOWN, "words of specifications": [*map(said, SPECIFICATIONS)],
+# what `pmap` says, and where it expects its arguments
+PMAPS = [
+    "jax.pmap(lambda x: x)(np.zeros(9))", "jax.pmap(lambda x: x, 'p')(np.zeros(12))",
+    "jax.pmap(lambda x, y: x + y)(x8[:4], x16[:5])",
+    "jax.pmap(lambda x, y: x, in_axes=(0, 1))(x8, x16.reshape(2, 8)[:, :5])",
+    "jax.pmap(lambda x: x, in_axes=(0, 0))(x8)", "jax.pmap(lambda x, y: x, in_axes=(0,))(x8, x8)",
+    "jax.pmap(lambda x: x, in_axes=({'a': 0},))({'b': x8})", "jax.pmap(lambda x: x, donate_argnums=5)(x8)",
+    "c = jax.pmap(lambda x, y: x + y, in_axes=(0, None)).lower(x8, x8).compile()\n"
+    "c.input_shardings, c.output_shardings, c(x8, x8)",
+    "c = jax.pmap(lambda x: x * 2, 'p', in_axes=1).lower(jnp.asarray(x64)).compile()\nc.input_shardings, c(x64)",
+]
+
+ROWS = {"pmap's words": [*map(said, PMAPS)], "shown": SHOWN, "words of specifications": [*map(said, SPECIFICATIONS)],
         "words of prefixes": [*map(said, PREFIXES)],
         "given elsewhere": [*map(said, GIVEN)], "ahead of time": [*map(said, AHEAD)], "lacking": LACKING}

@@ -6,7 +6,7 @@ The devices of a platform that shares their memory are mapped over as `vmap` map
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -120,13 +120,20 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         size = given.check(args, kwargs)
         moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
         outs = compiled(*moved, **tree.tree_map(_anywhere, kwargs))
-        for i in donated:
+        for i in (i for i in donated if i < len(args)):
             for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
                 if isinstance(y, Array) and y.is_deleted():
                     x.delete()
         return given.spread(outs, size)
 
-    mapped.lower = compiled.lower  # type: ignore[attr-defined]
+    @api_boundary
+    def lower(*args: Any, **kwargs: Any) -> Any:
+        if not backends.several or not args:
+            return compiled.lower(*args, **kwargs)
+        size = given.of(args, kwargs)[2]
+        return compiled.lower(*given.placed(args, size), **kwargs)
+
+    mapped.lower = lower  # type: ignore[attr-defined]
     mapped.trace = compiled.trace  # type: ignore[attr-defined]
     return mapped
 
@@ -169,7 +176,13 @@ class _Layout:
         """Which arguments are traced, the axes of all, and the size of the mapped axis."""
         axes = _axes_of(self.in_axes, tuple(args), self.statics)
         dynamic = [i for i in range(len(args)) if i not in self.statics]
-        found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, self.used)
+        try:
+            found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, self)
+        except IndivisibleError:
+            raise
+        except ValueError:
+            _check_prefix(self.in_axes, tuple(args))
+            raise
         if self.axis_size is not None and found != self.axis_size:
             raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received axis_size {found}.")
         return dynamic, axes, found
@@ -199,6 +212,23 @@ class _Layout:
                                      f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
                                      f"{x.aval.str_short()}")
         return size
+
+    def placed(self, args: Sequence[Any], size: int) -> list[Any]:
+        """The positional arguments where they are expected."""
+        axes = _axes_of(self.in_axes, tuple(args), self.statics)
+
+        def one(x: Any, axis: int | None) -> Any:
+            if not isinstance(x, (Array, np.ndarray)) or isinstance(x, Tracer):
+                return x
+            told = self.along(size, x, axis)
+            return _spread(x if isinstance(x, Array) else device_put(x), told.spec, told.mesh)
+
+        found: list[Any] = []
+        for i, x in enumerate(args):
+            leaves, structure = tree.tree_flatten(x)
+            found.append(x if i in self.statics else tree.tree_unflatten(
+                structure, map(one, leaves, _leaf_axes(axes[i], x))))
+        return found
 
     def over_blocks(self, fun: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> PyTree:
         """The function mapped over all devices' blocks at once."""
@@ -269,10 +299,21 @@ def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
         if len(in_axes) == len(args):
             return list(in_axes)
         if len(in_axes) != len(args) - len(statics):
+            _check_prefix(in_axes, args)
             raise ValueError(f"pmap in_axes has {len(in_axes)} elements, for {len(args)} positional arguments")
         rest = iter(in_axes)  # given for the arguments that are not static
         return [None if i in statics else next(rest) for i in range(len(args))]
     return [in_axes] * len(args)
+
+
+def _check_prefix(in_axes: Any, args: tuple) -> None:
+    """Raises ValueError for axes that are no prefix of the arguments."""
+    for problem in tree_paths.prefix_errors((in_axes,), (args,))[:1]:
+        raise ValueError(f"{problem('pmap in_axes')}\n\nThe 'full pytree' here is the tuple of arguments passed "
+                         "positionally to the pmapped function, and the value of `in_axes` must be a tree prefix of "
+                         "that tuple. But it was not a prefix.\n\nCheck that the value of the `in_axes` argument to "
+                         "`pmap` is a tree prefix of the tuple of arguments passed positionally to the pmapped "
+                         "function.")
 
 
 def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -289,7 +330,7 @@ def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> t
 
 
 def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any],
-                 devices_used: Callable[[int], Sequence[Device]]) -> int:
+                 layout: _Layout) -> int:
     """The size of the mapped axes. ValueError where there are none, or they do not fit each other or the devices."""
     size: int | None = None
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
@@ -303,8 +344,9 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                                  f"is {shape})")
             if size is None:
                 size = shape[a]
-            count = len(devices_used(size))
+            count = len(layout.used(size))
             if shape[a] != count:
+                layout.along(size, x, a).shard_shape(shape)
                 raise IndivisibleError(
                     f"pmap over {count} devices got an array of shape {shape} to be spread along axis {a}: compiling "
                     f"computation that requires {shape[a]} logical devices, where {count} are available or used by "
