@@ -17,6 +17,7 @@ from styrax.core.programs.named import named
 
 from ..core import hooks
 from ..core.arrays import backends
+from ..core.arrays.by_device import plainly
 from ..core.arrays.explicit import on_devices
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
@@ -237,12 +238,14 @@ def _print_avals(*_: Any, ordered: bool, **params: Any) -> tuple[list, frozenset
 
 
 def _call(args: Sequence[Any], *, callback: Callable, **params: Any) -> list[Any]:
-    callback(*as_arrays(args))
+    with plainly():
+        callback(*as_arrays(args))
     return []
 
 
 def _call_print(args: Sequence[Any], *, ordered: bool, partitioned: bool, **params: Any) -> list[Any]:
-    _print(as_arrays(args), **params)
+    with plainly():
+        _print(as_arrays(args), **params)
     return []
 
 
