@@ -21,6 +21,7 @@ from . import (
     rooflines,
     summands,
     unbatched,
+    words,
 )
 
 SETUP = """
@@ -46,5 +47,5 @@ S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
     **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **summands.ROWS, **unbatched.ROWS, **constraints.ROWS,
-    **rooflines.ROWS, **copies.ROWS,
+    **rooflines.ROWS, **copies.ROWS, **words.ROWS,
 }

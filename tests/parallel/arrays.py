@@ -263,6 +263,9 @@ KEPT = [
 ]
 
 HELPERS = [
+    *("seen = []\ndef f(x):\n    jax.debug.inspect_array_sharding(x, callback=seen.append)\n    return x + 1\n"
+      f"jax.jit(f)(jax.device_put(x64, NamedSharding(e42, {spec})))\njax.effects_barrier()\nseen[0]"
+      for spec in ("P('a')", "P('b', 'a')", "P(None, ('a', 'b'))")),
     "jax.debug.visualize_array_sharding(jax.device_put(np.zeros((8, 8, 8)), S8))",
     "seen = []\njax.debug.inspect_array_sharding(jax.device_put(x64, S42), callback=seen.append)\n"
     "[(s.shard_shape((8, 8)), s.num_devices) for s in seen]",

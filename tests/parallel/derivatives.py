@@ -82,4 +82,29 @@ INSIDE = [
     "m42)(x) * jnp.arange(64.)).sum())(x16)",
 ]
 
-ROWS = {"derivatives through": THROUGH, "derivatives inside": INSIDE}
+# Custom rules with collectives: results of these do not vary, nor do their cotangents.
+_RULE = """@jax.custom_vjp
+def f(x):
+    return lax.psum(jnp.sin(x), 'i')
+f.defvjp(lambda x: (f(x), x), lambda x, g: (g * jnp.cos(x) * 7,))
+@jax.custom_jvp
+def h(x):
+    return lax.psum(x, 'i')
+h.defjvp(lambda p, t: (h(p[0]), lax.psum(t[0], 'i') * 3))
+@jax.custom_vjp
+def f2(x, w):
+    return lax.psum(x * w, 'a'), x.sum()
+f2.defvjp(lambda x, w: (f2(x, w), (x, w)), lambda r, g: (
+    g[0] * r[1] + g[1], lax.psum((g[0] * r[0]).sum(), ('a', 'b')) * jnp.ones_like(r[1])))
+"""
+RULES = [_RULE + row for row in (
+    *(f"jax.grad(lambda x: shard({f}, P('i'), P())(x).sum())(x8)" for f in (
+        "f", "jax.jit(f)", "jax.checkpoint(f)", "h", "lambda x: lax.psum(f(x) * x, 'i')", "lambda x: h(x) * f(x)")),
+    *(f"jax.grad(lambda x: shard({f}, P('i'), P('i'))(x).sum())(x8)" for f in (
+        "lambda x: f(x) * x", "lambda x: h(x) * x", "jax.grad(lambda x: f(x)[0])",
+        "lambda x: lax.scan(lambda c, _: (f(c) * c, None), x, None, length=2)[0]")),
+    "jax.jvp(shard(h, P('i'), P()), (x8,), (x8,))", "jax.linearize(shard(f, P('i'), P()), x8)[0]",
+    "jax.grad(lambda x, w: sum(y.sum() for y in shard(lambda x, w: (f2(x, w)[0], f2(x, w)[1][None]), "
+    "(P('a', 'b'), P()), (P(None, 'b'), P(('a', 'b'))), m42)(x, w)), (0, 1))(x64, jnp.ones(()))")]
+
+ROWS = {"derivatives through": THROUGH, "derivatives inside": INSIDE, "rules": RULES}

@@ -57,6 +57,30 @@ PLAIN = [
         ("xla_backend_optimization_level", "'two'"), ("xla_backend_optimization_level", "'2'"))),
 ]
 
+# Reads of what is spread, and what has zeros or branches beside it inside.
+_SPREAD = "s, t = jax.device_put(x64, P('i')), jax.device_put(i64, P(None, 'i'))\n"
+READS = [f"with jax.set_mesh(e8):\n    {_SPREAD}    try:\n        y = {row}\n        out = y, str(jax.typeof(y))\n"
+         "    except Exception as e:\n        out = type(e).__name__, str(e)\nout" for row in (
+    "s[0]", "s[:, 0]", "s[0, 0]", "s[:4]", "s[::2]", "s[None, 0]", "s[...]", "s[:, :4]", "t[0]", "t[-1]",
+    "s[jnp.array(0)]",
+    "s.at[0].get(out_sharding=P())", "s.at[0].get(out_sharding=P('i'))", "s.at[:, 0].get(out_sharding=P())",
+    "s.at[:, :4].get(out_sharding=P())", "s.at[:].get(out_sharding=P())", "t.at[2:5, 1:3].get(out_sharding=P())",
+    "t.at[-1, -1].get(out_sharding=P())", "jax.jit(lambda s: s[0])(s)", "jax.jit(lambda s: s[:, 0])(s)",
+    "jax.jit(lambda s, k: s[k])(s, 1)", "jax.jit(lambda s: s.at[0].get(out_sharding=P()))(s)",
+    "jnp.take_along_axis(s, jnp.zeros((8, 1), int), 1)",
+    "jnp.take_along_axis(x64, jax.device_put(i64[:, :1] * 0, P('i')), 1)",
+    "jnp.tile(s, (2, 1))", "jnp.tile(s, (1, 2))", "jnp.tile(s, (2, 1, 1))", "jnp.sort(s, 0)", "jnp.linalg.inv(s)",
+    "lax.sort((s, jnp.asarray(x64)))", "jnp.zeros(7, out_sharding=P('i'))",
+    "lax.scan(lambda c, _: (jax.reshard(c, P()), None), s, None, length=2)",
+    "lax.cond(True, lambda s: s, lambda s: jax.reshard(s, P()), s)",
+    "jax.jit(lambda s: lax.with_sharding_constraint(s, P(None, 'i')))(s)",
+    "jax.grad(lambda s: jax.nn.relu(s).sum())(s)", "jax.grad(lambda s: jax.nn.relu6(s).sum())(s)",
+    "jax.nn.logsumexp(s, axis=1)", "jax.nn.logsumexp(s, axis=0)", "jax.nn.log_softmax(s)",
+    "jax.nn.softmax(s, where=s > 0)",
+    "jax.grad(lambda s: jax.nn.softmax(s)[:, 0].sum())(s)", "jax.scipy.special.xlogy(s, s ** 2)",
+    "jax.scipy.special.entr(s)", "jax.scipy.stats.gamma.logpdf(s + 4, 2.)", "jnp.imag(s)", "lax.full_like(s, 3)",
+    "jax.vmap(jnp.zeros_like)(s)", "jax.grad(lambda s: jax.nn.logsumexp(s, axis=1).sum())(s)")]
+
 PARTS = [
     *(f"jax.make_array_from_single_device_arrays((8,), S8, {parts})" for parts in (
         "[]", "[jnp.ones(1)]", "[jnp.ones(1)] * 8", "[jax.device_put(np.ones(2), d) for d in D]",
@@ -163,5 +187,5 @@ ROWS = {
     "explicit mistakes": [f"with jax.set_mesh(e8):\n{indented}" for indented in (
         "\n".join(f"    {line}" for line in row.split("\n")) + "\n0" for row in MISTAKES)],
     "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES, "tiles": GSPMD,
-    "partly": PARTLY, "twice": TWICE, "casts": CASTS,
+    "partly": PARTLY, "twice": TWICE, "casts": CASTS, "reads": READS,
 }

@@ -92,6 +92,16 @@ def cut(at: Place, operand: Any, *_: Any, **__: Any) -> list[Entries]:
     return [at.divides(entries(operand), operand, out) for out in at.outs]
 
 
+def tile(at: Place, operand: Any, *, reps: Sequence[int]) -> Entries:
+    """What is repeated is not spread."""
+    found = entries(operand)
+    for d, entry in enumerate(found):
+        if entry is not None and reps[d] != 1:
+            raise at.refuse(f"Operand cannot be sharded on dimension {d} when the tiling is non-trivial. Got input "
+                            f"type: {operand.str_short()} with reps: {reps}")
+    return found
+
+
 def concatenation(at: Place, *operands: Any, dimension: int) -> Entries:
     return _alike(at, operands)
 
@@ -282,7 +292,7 @@ def gather(at: Place, operand: Any, indices: Any, *, dimension_numbers: Any, sli
     whole = [s == n for s, n in zip(slice_sizes, operand.shape, strict=True)]
     batched = dict(zip(dn.start_indices_batching_dims, dn.operand_batching_dims, strict=True))
     unclear = (any(e is not None and d not in batched for d, e in enumerate(i))
-               or any(i[d] != x[e] for d, e in batched.items())
+               or any(None not in (i[d], x[e]) and i[d] != x[e] for d, e in batched.items())
                or any(e is not None and not whole[d] and d not in dn.operand_batching_dims for d, e in enumerate(x)))
     if unclear:
         raise at.refuse("Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as "
@@ -290,7 +300,7 @@ def gather(at: Place, operand: Any, indices: Any, *, dimension_numbers: Any, sli
                         f"Got {operand=!r}, {indices=!r}")
     dropped = {*dn.collapsed_slice_dims, *dn.operand_batching_dims}
     window = iter([e for d, e in enumerate(x) if d not in dropped])
-    rows = iter(i[:-1])
+    rows = iter([e if e is not None or d not in batched else x[batched[d]] for d, e in enumerate(i[:-1])])
     return tuple(next(window) if d in dn.offset_dims else next(rows) for d in range(len(at.outs[0].shape)))
 
 
@@ -314,10 +324,10 @@ def sort(at: Place, *operands: Any, dimension: int, **_: Any) -> Entries:
     first = entries(operands[0])
     if any(entries(x) != first for x in operands[1:]):
         raise at.refuse("Arguments to sort must have equal shardings, got: "
-                        f"{', '.join(str(entries(x)) for x in operands)}")
+                        f"{' '.join(str(x.sharding) for x in operands)}")
     if first[dimension] is not None:
         raise at.refuse("Arguments to sort must be unsharded over the sorting dimension. Got arg sharding="
-                        f"{first} and sorting dimension={dimension}")
+                        f"{operands[0].sharding} and sorting dimension={dimension}")
     return first
 
 
@@ -331,7 +341,8 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
             found = entries(x)
             lead = max(len(found) - (ranks[k] if k < len(ranks) else 2), 0)
             if any(found[lead:]):
-                raise at.refuse(f"Input {k} to {at.name} must be unsharded on non-batch dimensions, but got {found}.")
+                raise at.refuse(f"Input {k} to {at.name} must be unsharded on non-batch dimensions, but got "
+                                f"{PartitionSpec(*found)}.")
             if k and found[:lead] != batch:
                 raise at.refuse(f"inputs of {at.name} must be spread alike along batch dimensions, got {batch} and "
                                 f"{found[:lead]}")
@@ -344,5 +355,5 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
 __all__ = [
     "along", "behind_batch", "bits_and_key", "broadcast", "clamp", "concatenation", "contraction", "convolution", "cut",
     "dynamic_update_slice", "each", "gather", "given", "in_front", "nowhere", "reduce_sum", "reduction",
-    "reshape", "same", "scatter", "selection", "sort", "squeeze", "stack", "transpose", "unstack",
+    "reshape", "same", "scatter", "selection", "sort", "squeeze", "stack", "tile", "transpose", "unstack",
 ]

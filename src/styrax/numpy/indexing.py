@@ -20,7 +20,7 @@ from styrax.core.settings import config
 from styrax.core.tracing import errors
 from styrax.core.tracing.source import hide_frames
 from styrax.core.tracing.trace import Tracer, current_trace
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.dims import Dim, is_symbolic, larger, smaller
 
 from .broadcasting import spread_all
@@ -283,7 +283,8 @@ def getitem(x: Any, idx: Any) -> Any:
     try:
         if type(idx) is int:
             shape = x.shape
-            if shape and type(shape[0]) is int and -shape[0] <= idx < shape[0]:
+            if (shape and type(shape[0]) is int and -shape[0] <= idx < shape[0]
+                    and not (avals.explicit and is_cut_apart(x, idx))):
                 return _static_read(x, [idx if idx >= 0 else idx + shape[0],
                                         *[Slice(0, 1, d, d) for d in shape[1:]]], [])
         return gather_elements(x, idx)
@@ -324,7 +325,7 @@ def gather_elements(
     if mode in _CLAMPED and not index.inserted:
         entries = [e for e in index.entries if e is not None]
         kind = _simplest(entries, x.shape, wrap_negative_indices)
-        if kind:
+        if kind and not (avals.explicit and is_cut_apart(x, idx)):
             new = index.new_axes(lambda e: isinstance(e, Slice))
             if kind == "static":
                 entries = [e + n if type(e) is int and e < 0 else e for e, n in zip(entries, x.shape)]
@@ -346,6 +347,16 @@ def gather_elements(
     if plan.reversed:
         out = lax.rev(out, plan.reversed)
     return lax.expand_dims(out, plan.new_axes) if plan.new_axes else out
+
+
+def is_cut_apart(x: Any, idx: Any) -> bool:
+    """Whether numbers and slices take a part of an array, no tracer, whose type tells that it is spread: a gather."""
+    told = None if isinstance(x, Tracer) else getattr(getattr(x, "aval", None), "given_sharding", None)
+    if told is None or not any(told.spec.partitions):
+        return False
+    taken = [e for e in parse(x.shape, idx).entries if e is not None]
+    numbers = all(type(e) is int or isinstance(e, Slice) and type(e.start) is int for e in taken)
+    return numbers and any(type(e) is int or e.length != n for e, n in zip(taken, x.shape))
 
 
 def _check_static(index: Index) -> None:

@@ -17,7 +17,7 @@ from styrax.core.types.typing import ArrayLike, Index, Scalar, ShardingLike
 
 from .broadcasting import spread
 from .conversion import asarray, with_result
-from .indexing import Plan, gather_elements, gather_mode, parse
+from .indexing import Plan, gather_elements, gather_mode, is_cut_apart, parse
 from .promotion import convert, dtype_of, is_array, promote_dtypes, result_typed, shape_of, typed
 
 _SCATTERS = {"set": lax.scatter, "add": lax.scatter_add, "sub": lax.scatter_sub, "mul": lax.scatter_mul,
@@ -140,7 +140,8 @@ class IndexedElements:
                                    unique_indices=unique_indices, mode=mode, fill_value=fill_value,
                                    wrap_negative_indices=wrap_negative_indices)
 
-        return with_result(taken, None if _is_one_place(self.index) else out_sharding)(self.array, self.index)
+        stays = _is_one_place(self.index) and not is_cut_apart(self.array, self.index)
+        return with_result(taken, None if stays else out_sharding)(self.array, self.index)
 
     @api_boundary
     def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,

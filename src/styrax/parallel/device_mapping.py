@@ -6,12 +6,12 @@ The devices of a platform that shares their memory are mapped over as `vmap` map
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from ..core.arrays import backends, differing, host_devices
+from ..core.arrays import backends, by_device, differing, host_devices
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, ManyDevices, together
@@ -42,10 +42,11 @@ from .map_specifications import (
     Place,
     by_leaf,
     check_argument,
-    check_axes,
+    check_inferred,
     check_result,
+    check_results,
+    check_specifications,
     check_spread,
-    check_sums,
     own_spec,
 )
 from .other_axes import entries_over, seen_along, with_entries
@@ -120,13 +121,20 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         size = given.check(args, kwargs)
         moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
         outs = compiled(*moved, **tree.tree_map(_anywhere, kwargs))
-        for i in donated:
+        for i in (i for i in donated if i < len(args)):
             for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
                 if isinstance(y, Array) and y.is_deleted():
                     x.delete()
         return given.spread(outs, size)
 
-    mapped.lower = compiled.lower  # type: ignore[attr-defined]
+    @api_boundary
+    def lower(*args: Any, **kwargs: Any) -> Any:
+        if not backends.several or not args:
+            return compiled.lower(*args, **kwargs)
+        size = given.of(args, kwargs)[2]
+        return compiled.lower(*given.placed(args, size), **kwargs)
+
+    mapped.lower = lower  # type: ignore[attr-defined]
     mapped.trace = compiled.trace  # type: ignore[attr-defined]
     return mapped
 
@@ -169,7 +177,13 @@ class _Layout:
         """Which arguments are traced, the axes of all, and the size of the mapped axis."""
         axes = _axes_of(self.in_axes, tuple(args), self.statics)
         dynamic = [i for i in range(len(args)) if i not in self.statics]
-        found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, self.used)
+        try:
+            found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, self)
+        except IndivisibleError:
+            raise
+        except ValueError:
+            _check_prefix(self.in_axes, tuple(args))
+            raise
         if self.axis_size is not None and found != self.axis_size:
             raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received axis_size {found}.")
         return dynamic, axes, found
@@ -199,6 +213,23 @@ class _Layout:
                                      f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
                                      f"{x.aval.str_short()}")
         return size
+
+    def placed(self, args: Sequence[Any], size: int) -> list[Any]:
+        """The positional arguments where they are expected."""
+        axes = _axes_of(self.in_axes, tuple(args), self.statics)
+
+        def one(x: Any, axis: int | None) -> Any:
+            if not isinstance(x, (Array, np.ndarray)) or isinstance(x, Tracer):
+                return x
+            told = self.along(size, x, axis)
+            return _spread(x if isinstance(x, Array) else device_put(x), told.spec, told.mesh)
+
+        found: list[Any] = []
+        for i, x in enumerate(args):
+            leaves, structure = tree.tree_flatten(x)
+            found.append(x if i in self.statics else tree.tree_unflatten(
+                structure, map(one, leaves, _leaf_axes(axes[i], x))))
+        return found
 
     def over_blocks(self, fun: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> PyTree:
         """The function mapped over all devices' blocks at once."""
@@ -275,10 +306,21 @@ def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
         if len(in_axes) == len(args):
             return list(in_axes)
         if len(in_axes) != len(args) - len(statics):
+            _check_prefix(in_axes, args)
             raise ValueError(f"pmap in_axes has {len(in_axes)} elements, for {len(args)} positional arguments")
         rest = iter(in_axes)  # given for the arguments that are not static
         return [None if i in statics else next(rest) for i in range(len(args))]
     return [in_axes] * len(args)
+
+
+def _check_prefix(in_axes: Any, args: tuple) -> None:
+    """Raises ValueError for axes that are no prefix of the arguments."""
+    for problem in tree_paths.prefix_errors((in_axes,), (args,))[:1]:
+        raise ValueError(f"{problem('pmap in_axes')}\n\nThe 'full pytree' here is the tuple of arguments passed "
+                         "positionally to the pmapped function, and the value of `in_axes` must be a tree prefix of "
+                         "that tuple. But it was not a prefix.\n\nCheck that the value of the `in_axes` argument to "
+                         "`pmap` is a tree prefix of the tuple of arguments passed positionally to the pmapped "
+                         "function.")
 
 
 def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -295,7 +337,7 @@ def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> t
 
 
 def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any],
-                 devices_used: Callable[[int], Sequence[Device]]) -> int:
+                 layout: _Layout) -> int:
     """The size of the mapped axes. ValueError where there are none, or they do not fit each other or the devices."""
     size: int | None = None
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
@@ -309,8 +351,9 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                                  f"is {shape})")
             if size is None:
                 size = shape[a]
-            count = len(devices_used(size))
+            count = len(layout.used(size))
             if shape[a] != count:
+                layout.along(size, x, a).shard_shape(shape)
                 raise IndivisibleError(
                     f"pmap over {count} devices got an array of shape {shape} to be spread along axis {a}: compiling "
                     f"computation that requires {shape[a]} logical devices, where {count} are available or used by "
@@ -322,8 +365,8 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
 
 @api_boundary
 def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTree = Infer,
-              mesh: Mesh | AbstractMesh | None = None, axis_names: Iterable[AxisName] = frozenset(),
-              check_vma: bool = True, check_rep: bool = True, auto: Iterable[AxisName] = frozenset()) -> Function:
+              mesh: Mesh | AbstractMesh | None = None, axis_names: Set[AxisName] = frozenset(),
+              check_vma: bool = True) -> Function:
     """Runs a function on all devices of a mesh, each on its part of the arguments.
 
     Args:
@@ -342,11 +385,13 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
     """
     if f is None:
         return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
-                                 check_vma=check_vma, check_rep=check_rep, auto=auto)
+                                 check_vma=check_vma)
 
     if not callable(f):
         raise TypeError(f"shard_map requires a callable for its first argument, but got {f} of type {type(f)}.")
-    manual_names = frozenset(axis_names) - frozenset(auto)
+    if not isinstance(axis_names, (set, frozenset)):
+        raise TypeError("`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+                        f"{type(axis_names)}")
 
     @wraps(f)
     def mapped(*args: Any) -> Any:
@@ -354,10 +399,11 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         if not set(axis_names) <= set(used.axis_names):
             raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
                              f"mesh.axis_names={frozenset(used.axis_names)}")
-        names = [n for n in used.axis_names if (not manual_names or n in manual_names) and n not in auto]
+        names = [n for n in used.axis_names if not axis_names or n in axis_names]
+        if in_specs is Infer:
+            check_inferred(used, names)
         for what, told in (("in_specs", () if in_specs is Infer else in_specs), ("out_specs", out_specs)):
-            check_axes(what, told, names)
-            check_sums(what, told, used, names)
+            check_specifications(what, told, used, names)
         args = apart(args)
         leaves, in_tree = tree.tree_flatten((args, {}))
         if any(type(x) is Ref for x in leaves) or _is_apart(used) and state.trace.is_eval:
@@ -370,7 +416,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             check_argument(Place(flat, in_specs, i), get_aval(x), spec, used)
             check_spread(get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
-        checked = bool(check_vma and check_rep)
+        checked = bool(check_vma)
         inside = used.abstract_mesh
         spread = used if isinstance(used, Mesh) and host_devices.cohort is not None and used.is_multi_process else None
         if spread is not None:
@@ -386,7 +432,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             leaves = [_given(x, s, used, checked) for x, s in zip(leaves, specs, strict=True)]
         inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
             inside.axis_names, inside.axis_types, strict=True)))
-        with use_abstract_mesh(inside):
+        with use_abstract_mesh(inside), by_device.over(_shown(used, leaves) if spread is None else None):
             if spread is None:
                 blocks = [cut(x, PartitionSpec() if s is None else s, sizes) if o is None else o
                           for x, s, o in zip(leaves, specs, own, strict=True)]
@@ -397,11 +443,13 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             explicit = [entries_over(get_aval(x), set(inside.explicit_axes))[len(varies):] for x, varies in results]
             results = [(untold(x), varies) for x, varies in results]
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
-        wanted = by_leaf("out_specs", out_specs, whole)
+        wanted = by_leaf("out_specs", out_specs, whole, none=False)
         outs = []
-        known = zip(results, wanted, explicit, marked.of_results(results), strict=True)
-        for i, ((x, varies), spec, entries, sums) in enumerate(known):
-            check_result(Place(flat, out_specs, i), x, varies, spec, used, checked, sums)
+        known = list(zip(results, wanted, explicit, marked.of_results(results), strict=True))
+        check_results(flat.__name__, [check_result(Place(flat, out_specs, i), x, varies, spec, used, checked, sums)
+                                      for i, ((x, varies), spec, _, sums) in enumerate(known)], used,
+                      all(not isinstance(x, Tracer) for x, _ in results))
+        for (x, varies), spec, entries, _ in known:
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
                 continue
@@ -414,6 +462,12 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
+
+
+def _shown(mesh: Mesh | AbstractMesh, leaves: Sequence[Any]) -> Mesh | None:
+    """The mesh, if the function runs at once on all its devices: what these have may be printed."""
+    traced = not state.trace.is_eval or any(isinstance(x, Tracer) for x in leaves)
+    return None if traced or isinstance(mesh, AbstractMesh) else mesh
 
 
 class Marked:
@@ -483,14 +537,13 @@ def _mesh(mesh: Any) -> Mesh | AbstractMesh:
                         f"its second argument, but got {mesh} of type {type(mesh)}.")
     used = mesh if mesh is not None else meshes.in_force()
     if used.empty:
-        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
-                         "or pass `mesh=`")
+        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
     around = meshes.get_abstract_mesh()
     if mesh is not None and not around.empty and around.shape_tuple != used.shape_tuple:
-        raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {used!r}")
+        raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {used}")
     mapped = device_axes()
     if mapped and around.empty and not set(mapped) <= set(used.axis_names):
-        raise ValueError(f"The context mesh, with axes {mapped}, should match the mesh passed to shard_map {used!r}")
+        raise ValueError(f"The context mesh, with axes {mapped}, should match the mesh passed to shard_map {used}")
     return used
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
-from ..core.tracing.trace import get_aval
+from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName
@@ -24,20 +24,40 @@ def own_spec(x: Any, names: Sequence[AxisName]) -> PartitionSpec:
     return told.spec.update(partitions=tuple(tuple(n for n in axes_of(e) if n in names) or None for e in told.spec))
 
 
-def by_leaf(what: str, specs: Any, values: Any) -> list[PartitionSpec]:
-    """The specifications by leaf of `values`. ValueError where they are no prefix of it, TypeError for other things."""
+def by_leaf(what: str, specs: Any, values: Any, none: bool = True) -> list[PartitionSpec]:
+    """The specifications by leaf of `values`; None is one if `none` says so. ValueError where they are no prefix."""
     if isinstance(specs, PartitionSpec):
         return [specs] * len(tree.tree_leaves(values))
-    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+    is_leaf = lambda s: none and s is None or isinstance(s, PartitionSpec)
     try:
-        found = tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
-    except ValueError:
-        raise ValueError(tree_paths.not_a_prefix(f"shard_map {what}", specs, values, is_leaf)) from None
-    for spec in found:
-        if spec is not None and not isinstance(spec, PartitionSpec):
-            raise TypeError(f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
-                            f"but found {spec!r} of type {type(spec)}")
-    return found
+        return tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
+    except ValueError as error:
+        tree_paths.raise_prefix_error(f"shard_map {what}", specs, values, is_leaf, error)
+
+
+def check_specifications(what: str, specs: Any, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises an error for a tree of specifications that does not fit the mesh, or holds something else."""
+    _check_kinds(what, specs)
+    check_axes(what, specs, names)
+    check_sums(what, specs, mesh, names)
+
+
+def check_inferred(mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises TypeError for axes along which types do not tell how arguments are spread."""
+    if not set(names) <= set(mesh.explicit_axes):
+        kinds = [str(t) for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if n in names]
+        raise TypeError("shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but "
+                        f"it was `None` when axis_names={frozenset(names)} are of type {', '.join(kinds)}")
+
+
+def _check_kinds(what: str, specs: Any) -> None:
+    """Raises TypeError for specifications that are none."""
+    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+    wrong = [f"  {what}{tree_paths.keystr(path)} is {spec} of type {type(spec).__name__}, \n\n"
+             for path, spec in tree_paths.tree_leaves_with_path(specs, is_leaf=is_leaf) if not is_leaf(spec)]
+    if wrong:
+        raise TypeError(f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but:\n"
+                        f"\n{''.join(wrong)}Check the {what} values passed to shard_map.")
 
 
 def check_axes(what: str, specs: Any, names: Sequence[AxisName]) -> None:
@@ -63,7 +83,7 @@ def check_sums(what: str, specs: Any, mesh: Mesh | AbstractMesh, names: Sequence
                 f"names {mesh.axis_names}, manual_axes: {frozenset(names)}, specs: {spec}.")
         if not mesh.are_all_axes_explicit and not mesh.are_all_axes_manual:
             raise ValueError(f"{kind} in {what} {spec} can only be used when the mesh passed to shard_map contains "
-                             f"axis names all of type `Explicit`. Got mesh {mesh!r}")
+                             f"axis names all of type `Explicit`. Got mesh {mesh}")
 
 
 def _shape(mesh: Mesh | AbstractMesh) -> str:
@@ -161,8 +181,12 @@ def check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMes
 
 
 def check_result(place: Place, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
-                  mesh: Mesh | AbstractMesh, checked: bool, sums: Sums | None = None) -> None:
-    """Raises ValueError for a specification that does not fit its result, of which `sums` is known."""
+                  mesh: Mesh | AbstractMesh, checked: bool, sums: Sums | None = None) -> str:
+    """Raises ValueError for a specification that does not fit its result, of which `sums` is known.
+
+    Returns:
+      where it may differ on devices though it says that it does not, in words.
+    """
     spec = PartitionSpec() if spec is None else spec
     NamedSharding(mesh, spec)
     aval, fun = get_aval(x), place.flat.__name__
@@ -172,7 +196,8 @@ def check_result(place: Place, x: Any, varies: Sequence[AxisName], spec: Partiti
         raise ValueError(
             f"shard_map applied to the function {fun!r} was given an out_specs entry which is too long to be "
             f"compatible with the corresponding output value from the function:\n\n{where} is {spec} which has "
-            f"length {len(spec)}, but {result} has shape {aval.update(shape=shape).str_short()}, which has rank "
+            f"length {len(spec)}, but {result} has shape {aval.update(shape=shape).str_short()}"
+            f"{f'{{V:{_listed(varies)}}}' if checked and varies and isinstance(x, Tracer) else ''}, which has rank "
             f"{len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries in out_specs must be of length no greater than "
             f"the number of axes in the corresponding output value.\n\nEither revise the spec to be shorter, or modify "
             f"{fun!r} so that its outputs have sufficient rank." + ("" if shape else "\n\nFor scalar values (rank 0), "
@@ -199,19 +224,34 @@ def check_result(place: Place, x: Any, varies: Sequence[AxisName], spec: Partiti
             raise ValueError(f"out_specs passed to shard_map should be equal to the {kind} present on the out_aval. "
                              f"Got out_specs={spec} and out_aval="
                              f"{aval.update(shape=shape, sums=sums).str_short(True)}")
-    if checked and left:
-        everywhere = len(left) == 1 and named.union(varies) == set(mesh.axis_names)
+    if not checked or not left:
+        return ""
+    everywhere = len(left) == 1 and named.union(varies) == set(mesh.axis_names)
+    where = place.result()[1] if isinstance(x, Tracer) else "out_specs"
+    return f"{where} is {spec} which implies that the corresponding output value is " + (
+        f"replicated across mesh axis {left[0]!r}, but could not infer replication over any axes" if everywhere else
+        f"only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and not {{{','.join(map(str, left))}}},"
+        f" but it was inferred to be possibly varying over {{{','.join(map(str, varies))}}}")
+
+
+def _listed(names: Sequence[AxisName]) -> str:
+    return str(names[0]) if len(names) == 1 else f"({','.join(map(str, names))})"
+
+
+def check_results(fun: str, wrong: Sequence[str], mesh: Mesh | AbstractMesh, at_once: bool) -> None:
+    """Raises ValueError for what `check_result` told of results, if anything. What runs at once tells the first one,
+    and calls the function as JAX does there."""
+    found = [w for w in wrong if w]
+    if at_once:
+        fun, found = "_rem_singleton", found[:1]
+    if found:
+        listed = found[0] if len(found) == 1 else "\n\n".join(f"* {w}" for w in found)
         raise ValueError(
             f"shard_map applied to the function {fun!r} was given out_specs which require replication which can't be "
-            f"statically inferred given the mesh:\n\n{_shape(mesh)}\n\n{place.result()[1]} is {spec} which implies "
-            "that the corresponding output value is "
-            + (f"replicated across mesh axis {left[0]!r}, but could not infer replication over any axes" if everywhere
-               else f"only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and not "
-                    f"{{{','.join(map(str, left))}}}, but it was inferred to be possibly varying over "
-                    f"{{{','.join(map(str, varies))}}}")
-            + "\n\nCheck if these output values are meant to be replicated over those "
-            "mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the "
-            "check by passing the check_vma=False argument to `jax.shard_map`.")
+            f"statically inferred given the mesh:\n\n{_shape(mesh)}\n\n{listed}\n\nCheck if these output values are "
+            "meant to be replicated over those mesh axes. If not, consider revising the corresponding out_specs "
+            "entries. If so, consider disabling the check by passing the check_vma=False argument to `jax.shard_map`.")
 
 
-__all__ = ["Place", "by_leaf", "check_argument", "check_axes", "check_result", "check_spread", "check_sums", "own_spec"]
+__all__ = ["Place", "by_leaf", "check_argument", "check_axes", "check_inferred", "check_result", "check_results",
+           "check_specifications", "check_spread", "check_sums", "own_spec"]

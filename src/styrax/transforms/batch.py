@@ -10,11 +10,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..core import hooks
+from ..core.arrays import by_device
 from ..core.arrays.explicit import along
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
@@ -22,7 +24,7 @@ from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
 from ..core.settings import config
 from ..core.tracing.leak_check import refuse_leaks
 from ..core.tracing.staging import trace_to_jaxpr
-from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
+from ..core.tracing.trace import Trace, Tracer, eval_trace, extend_axis_env, get_aval, set_current_trace, state
 from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, as_bound, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect, per_device_effects
@@ -71,8 +73,31 @@ class BatchTracer(Tracer):
         return self.val.origin() if isinstance(self.val, Tracer) else ""
 
     def __repr__(self) -> str:
+        told = _by_device(self) if self._trace.axis_data.devices else None
+        if told is not None:
+            return told
         mapped = self.aval.str_short(short_dtypes=False)
         return f"VmapTracer(aval={mapped}, batched={get_aval(self.val).str_short(short_dtypes=False)})"
+
+
+def _by_device(x: BatchTracer) -> str | None:
+    """A value that is mapped over the devices of a mesh, as JAX shows it, where it is no other map's within."""
+    inner: Any = x
+    while type(inner) is BatchTracer and inner._trace.axis_data.devices:
+        inner = inner.val
+    if type(inner) is BatchTracer:
+        return None
+    if isinstance(inner, Tracer):
+        return inner.shown_as(x.aval)
+    return by_device.text(partial(_part, x)) if by_device.running.mesh is not None else None
+
+
+def _part(x: Any, place: dict[Any, int]) -> Any:
+    """What a device has of a value that runs at once, by its place along the axes."""
+    if type(x) is not BatchTracer:
+        return x
+    with set_current_trace(eval_trace):
+        return hooks.lax.index_in_dim(_part(x.val, place), place[x._trace.axis_data.name], x.batch_dim, keepdims=False)
 
 
 def mapped_aval(axis: int | None, aval: Any) -> Any:
@@ -142,7 +167,7 @@ class BatchTrace(Trace):
         state.trace = self.parent
         try:
             if not mapped and not primitive.ref_primitive and not self._names_axis(primitive, params):
-                return self.parent.process_primitive(primitive, tuple(vals), params)
+                return self._noted(self.parent.process_primitive(primitive, tuple(vals), params))
             rule = batchers.get(primitive)
             across = self.axis_data.across
             if across is not None and primitive in axis_names_of and self._names_axis(primitive, params):
@@ -169,9 +194,16 @@ class BatchTrace(Trace):
             marks = Mark.VARYING
         if primitive.multiple_results:
             each = marks if isinstance(marks, list) else [marks] * len(out)
-            return [avals.typed(x) if d is None else BatchTracer(self, x, d, m)
+            return [self._noted(avals.typed(x)) if d is None else BatchTracer(self, x, d, m)
                     for x, d, m in zip(out, out_dims, each, strict=True)]
-        return avals.typed(out) if out_dims is None else BatchTracer(self, out, out_dims, marks)
+        return self._noted(avals.typed(out)) if out_dims is None else BatchTracer(self, out, out_dims, marks)
+
+    def _noted(self, outs: Any) -> Any:
+        """Results without the axis, which are known to be the devices' where these run at once."""
+        if by_device.running.mesh is not None and self.axis_data.devices:
+            for x in outs if isinstance(outs, list) else [outs]:
+                by_device.note(x)
+        return outs
 
     def _alike(self, x: Any, dim: int | None) -> Any:
         """A result that is the same for all examples: it has the axis if it may have cotangents, for their sake."""
@@ -267,7 +299,7 @@ class BatchTrace(Trace):
 
         def batched(*vals: Any) -> list[Any]:
             outs, out_dims, known = batch_marked(fun, vals, dims, axis, tag)
-            mapped[:] = _spread(dims, out_dims, known)
+            mapped[:] = _spread(dims, out_dims, known, axis)
             return _in_front(outs, out_dims, mapped, axis.size)
 
         return _named_after(fun, batched)
@@ -279,7 +311,7 @@ class BatchTrace(Trace):
         def batched(*vals: Any) -> list[Any]:
             outs, out_dims, known = batch_marked(jvp, vals, [*dims, *dims], axis, tag)
             half = len(outs) // 2
-            primals, tangents = (_spread(dims, out_dims[i:][:half], known[i:][:half]) for i in (0, half))
+            primals, tangents = (_spread(dims, out_dims[i:][:half], known[i:][:half], axis) for i in (0, half))
             mapped[:] = [t if p is None or t is Mark.VARYING else p for p, t in zip(primals, tangents, strict=True)]
             return _in_front(outs, out_dims, [*mapped, *mapped], axis.size)
 
@@ -302,7 +334,7 @@ class BatchTrace(Trace):
 
             results, result_dims, known = batch_marked(run, vals, dims, axis, tag)
             num_outs, pull_back = made
-            mapped[:] = _spread(dims, result_dims[:num_outs], known[:num_outs])
+            mapped[:] = _spread(dims, result_dims[:num_outs], known[:num_outs], axis)
             outs = _in_front(results[:num_outs], result_dims[:num_outs], mapped, axis.size)
             pulled_from = [*result_dims[num_outs:], *(None if mark is None else 0 for mark in mapped)]
 
@@ -322,10 +354,11 @@ class BatchTrace(Trace):
         return f"BatchTrace({self.axis_data.name}, {self.axis_data.size})"
 
 
-def _spread(dims: Sequence[int | None], out_dims: Sequence[int | None], known: Sequence[Mark]) -> list[Mark | None]:
+def _spread(dims: Sequence[int | None], out_dims: Sequence[int | None], known: Sequence[Mark],
+            axis: AxisData) -> list[Mark | None]:
     """Which results of a custom rule have the mapped axis, given where its arguments and results do; those that get it
-    only because arguments have it are alike along it."""
-    others = Mark.REDUCED if any(d is not None for d in dims) else None
+    only because arguments have it are alike along it. Where types tell what varies, so do those of cotangents."""
+    others = Mark.REDUCED if any(d is not None for d in dims) and not axis.varying else None
     return [others if d is None else mark for d, mark in zip(out_dims, known, strict=True)]
 
 

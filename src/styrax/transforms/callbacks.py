@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core import hooks
 from ..core.arrays import backends
+from ..core.arrays.by_device import plainly
 from ..core.arrays.devices import Sharding
 from ..core.programs import rules
 from ..core.programs.following import beside
@@ -235,7 +236,8 @@ def checked(results: Sequence[Any], avals: Sequence[ShapedArray]) -> list[np.nda
 
 def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
     try:
-        results = checked(callback(*as_arrays(args)), result_avals)
+        with plainly():
+            results = checked(callback(*as_arrays(args)), result_avals)
     except Exception as error:
         raise errors.callback_failed(error) from error
     outs = as_arrays(results)
@@ -246,7 +248,8 @@ def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray
 def _function(callback: FlatCallback, result_avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray]]:
     """A callback as programs call it: NumPy views in, NumPy arrays out."""
     def function(*views: np.ndarray) -> list[np.ndarray]:
-        return checked(callback(*as_arrays(views)), result_avals)
+        with plainly():
+            return checked(callback(*as_arrays(views)), result_avals)
 
     return function
 

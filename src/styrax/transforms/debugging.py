@@ -16,9 +16,12 @@ import numpy as np
 from styrax.core.programs.named import named
 
 from ..core import hooks
+from ..core.arrays import backends
+from ..core.arrays.by_device import plainly
+from ..core.arrays.explicit import on_devices
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
-from ..core.tracing.trace import Tracer, valid_jaxtype
+from ..core.tracing.trace import Tracer, get_aval, valid_jaxtype
 from ..core.trees import tree
 from ..core.types.effects import (
     Effect,
@@ -235,12 +238,14 @@ def _print_avals(*_: Any, ordered: bool, **params: Any) -> tuple[list, frozenset
 
 
 def _call(args: Sequence[Any], *, callback: Callable, **params: Any) -> list[Any]:
-    callback(*as_arrays(args))
+    with plainly():
+        callback(*as_arrays(args))
     return []
 
 
 def _call_print(args: Sequence[Any], *, ordered: bool, partitioned: bool, **params: Any) -> list[Any]:
-    _print(as_arrays(args), **params)
+    with plainly():
+        _print(as_arrays(args), **params)
     return []
 
 
@@ -293,6 +298,11 @@ def inspect_array_sharding(value: PyTree, *, callback: Callable[[Any], None]) ->
     """Calls `callback(sharding)` with where an array lives; in a compiled program, when it runs."""
     if not isinstance(value, Tracer):
         callback(value.sharding)
+        return
+    told = getattr(get_aval(value), "given_sharding", None)
+    if told is not None:
+        named = on_devices(told, backends.get().devices()[0])
+        debug_callback(lambda: callback(named))
         return
     debug_callback(lambda x: callback(x.sharding), value)
 

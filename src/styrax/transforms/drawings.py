@@ -42,9 +42,12 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     tall = int(LINES * scale)  # of the whole, which is as wide as its shape says, where a letter is 2.5 times as tall
     broad = int(tall * (shape[1] / shape[0] if len(shape) == 2 else 1 / max(shape[0], 1)))
     wide = int(np.clip(int(broad * 2.5 / len(lefts)), min_width, max_width)) - 2
-    wide = max(wide, *(len(text) + 2 for text in cells.values()))
+    margin = {place: max(wide - len(text), 0) for place, text in cells.items()}  # which is kept where there is no room
+    wide = max(wide, *map(len, cells.values()))
     lines = max(int(tall / len(tops)) - 1, 1) if len(shape) == 2 else 1
     widths = _fitted([wide] * len(lefts))
+    if all(w <= margin[top, left] for top in tops for left, w in zip(lefts, widths, strict=True)):
+        cells, lines = dict.fromkeys(cells, ""), max(lines - 1, 1)
 
     def rule(left: str, middle: str, right: str) -> str:
         return left + middle.join("─" * w for w in widths) + right

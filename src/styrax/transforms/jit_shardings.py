@@ -13,7 +13,7 @@ from typing import Any
 from ..core import hooks
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
-from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..core.arrays.devices import Device, IndivisibleError, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices, sharding_of_type
 from ..core.arrays.layouts import AutoLayout, Format, Layout
 from ..core.arrays.moving import moved
@@ -188,8 +188,10 @@ def _resolved(name: str, given: Any) -> Any:
 def _check_fits(what: str, path: str, sharding: Any, aval: Any) -> None:
     if isinstance(sharding, NamedSharding):
         try:
-            sharding.shard_shape(aval.shape)
             sharding.check_compatible_aval(aval.shape)
+            sharding.shard_shape(aval.shape)
+        except IndivisibleError:
+            raise
         except ValueError as error:
             raise ValueError(f"One of pjit {what} with pytree key path {path} is incompatible with its sharding "
                              f"annotation {sharding}: {error}") from None

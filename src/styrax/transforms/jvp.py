@@ -61,6 +61,10 @@ class GradTracer(JVPTracer):
         tangent = get_aval(self.tangent).str_short(short_dtypes=True)
         return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"
 
+    def shown_as(self, aval: Any) -> str:
+        told = aval.str_short(short_dtypes=True)
+        return f"GradTracer(primal=ShardMapTracer<{aval.str_short(short_dtypes=False)}>, typeof(tangent)={told})"
+
 
 class JVPTrace(Trace):
     """Runs primitives on the `parent` trace along with their derivatives.

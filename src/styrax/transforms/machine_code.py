@@ -90,7 +90,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
     if plan is not None:
         code = Donating(code, plan)
     if backends.several and backend.shared_memory:
-        return following.Following(code, closed, name, *said)
+        return following.Following(code, closed, name, *said, donates=plan is not None)
     return code if shardings is None else Placing(code, shardings, device)
 
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import hooks
 from ..core.arrays import backends, differing
+from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
-from ..core.arrays.explicit import on_devices
+from ..core.arrays.explicit import on_devices, sharding_of_type
 from ..core.arrays.layouts import Format, Layout
 from ..core.arrays.mesh import Mesh
 from ..core.arrays.shape_struct import ShapeDtypeStruct
 from ..core.arrays.shardings import NamedSharding
 from ..core.programs.check import same_type
-from ..core.programs.following import Following
+from ..core.programs.following import Following, put, sharding_of
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
@@ -279,12 +280,17 @@ def _formats(structure: tree.PyTreeDef, shardings: PyTree, avals: Sequence[Any])
         for s, a in zip(structure.flatten_up_to(shardings), avals, strict=True)])
 
 
+_LISTED = 5  # so many arguments a message names
+
+
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
     def __init__(self, program: Specialisation, given: Sequence[Sharding | None] = (),
                  compiler_options: Mapping[str, Any] = {}):
         super().__init__(program, given)
+        self._expected: list[Sharding | None] | None = None  # of the arguments
+        self._uncommitted = False  # whether nothing says where results are
         self._call = program.compiled(compiler_options)
         if isinstance(self._call, Meeting):
             self._call.expect(self._given)
@@ -308,7 +314,35 @@ class Compiled(Lowered):
                 raise TypeError("Cannot apply JAX transformations to a function lowered and compiled for a particular "
                                 f"signature. Detected argument of Tracer type {type(x)}.")
         self._check_types(leaves)
-        return [*map(as_operand, leaves, self._closed.in_avals)]
+        operands = [*map(as_operand, leaves, self._closed.in_avals)]
+        return self._where_expected(operands) if backends.several else operands
+
+    def _where_expected(self, operands: list[Any]) -> list[Any]:
+        """The arguments where they are expected. ValueError for those that are committed to be elsewhere."""
+        if self._expected is None:
+            self._expected = self.in_tree.flatten_up_to(self.input_shardings)
+            said = (*self._program.params["in_shardings"], *self._program.params["out_shardings"], *self._places())
+            self._uncommitted = not any(self._donated or ()) and not any(isinstance(s, Sharding) for s in said)
+        default, names, wrong = _on_device(), self._closed.jaxpr.debug_info.arg_names, []
+        for i, (x, wanted) in enumerate(zip(operands, self._expected, strict=True)):
+            if wanted is None or not isinstance(x, Array) or x.buffer is None:
+                continue
+            given = sharding_of(x)
+            if given is None:
+                if wanted != default and x.buffer.device.client.shared_memory:
+                    operands[i] = type(x)(x.aval.update(sharding=sharding_of_type(wanted, x.aval.shape)), x.buffer)
+                    put([operands[i]], [wanted])
+            elif self._uncommitted and given == default:
+                operands[i] = type(x)(x.aval, x.buffer)
+            elif not wanted.is_equivalent_to(given, x.ndim):  # type: ignore[attr-defined]
+                wrong.append(f"Argument {names[i] if i < len(names) else i} with shape {x.aval.str_short()}:\n  Passed "
+                             f"sharding: {given}\n  Required sharding: {wanted}")
+        if wrong:
+            count = len(wrong)
+            told = f"the {count} mismatches" if count < _LISTED else f"{_LISTED} mismatches out of {count}"
+            raise ValueError("Computation was compiled for input shardings that disagree with the shardings of "
+                             f"arguments passed to it. Here are {told}:\n" + "\n".join(wrong[:_LISTED]))
+        return operands
 
     def explain(self, leaves: Sequence[Any]) -> Explanation:
         """Where the time of a call goes (`jit(f).explain`); `leaves`: the arguments, flat."""

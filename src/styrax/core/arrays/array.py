@@ -21,6 +21,7 @@ from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
+from . import by_device
 from .devices import together
 from .explicit import is_unsummed, on_devices, sharding_of_type
 from .tokens import Token
@@ -374,7 +375,9 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return int(self._value[()])
 
     def __format__(self, spec: str) -> str:
-        return format(self._value[()] if not self.aval.shape else str(self) if spec == "" else self._value, spec)
+        if spec == "" and (self.aval.shape or by_device.running.made):
+            return str(self)
+        return format(self._value if self.aval.shape else self._value[()], spec)
 
     def __len__(self) -> int:
         if not self.aval.shape:
@@ -392,6 +395,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     # -- text ------------------------------------------------------------------------------------
     def __repr__(self) -> str:
+        if by_device.running.made and by_device.is_made(self):
+            return by_device.text(lambda _: self)
         prefix = "Array("
         dtype = self.aval.dtype
         name = dtype.name + (", weak_type=True" if self.aval.weak_type else "")
@@ -410,6 +415,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return f"{prefix}{text},{space}{suffix}"
 
     def __str__(self) -> str:
+        if by_device.running.made and by_device.is_made(self):
+            return repr(self)
         return str(self._value) if self._is_at_hand() else repr(self)
 
     def _is_at_hand(self) -> bool:

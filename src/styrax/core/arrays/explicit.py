@@ -50,9 +50,9 @@ def check_divides(sharding: NamedSharding, shape: tuple[Any, ...]) -> None:
         for name in axes_of(entry):
             parts *= sizes[name]
         if not is_symbolic(d) and d % parts:
-            raise ValueError(f"Sharding spec {entry} implies that array axis {i} is partitioned {parts} times, but "
-                             f"does not evenly divide the dimension size {d}. Got shape: {shape} and sharding "
-                             f"{sharding}")
+            raise ValueError(f"Sharding spec {tuple(axes_of(entry))} implies that array axis {i} is partitioned {parts}"
+                             f" times, but does not evenly divide the dimension size {d}. Got shape: {shape} and "
+                             f"sharding {sharding}")
 
 
 def is_replicated(sharding: NamedSharding | None) -> bool:

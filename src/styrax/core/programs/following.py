@@ -57,6 +57,11 @@ def beside(outs: Sequence[Any], args: Sequence[Any]) -> None:
         put(outs, [NamedSharding(told.mesh, PartitionSpec()) if isinstance(told, NamedSharding) else told] * len(outs))
 
 
+def _apart(x: Any) -> Any:
+    """An array in place of one on a single device, whose memory a donating program leaves alone."""
+    return x if x.committed or x.buffer is None else type(x)(x.aval, x.buffer, x.committed)
+
+
 class Following:
     """Code whose results are where its arguments are, or where `out_shardings` say.
 
@@ -64,17 +69,21 @@ class Following:
       code: a function of arrays, which gives new arrays.
       closed: what it was compiled from.
       in_shardings, out_shardings: what was said of arguments and results; what is no sharding says nothing.
+      donates: whether it takes the memory of arguments.
     """
 
-    __slots__ = ("closed", "code", "in_shardings", "known", "name", "out_shardings")
+    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings")
 
     def __init__(self, code: Callable[..., list[Any]], closed: ClosedJaxpr, name: str,
-                 in_shardings: Sequence[Any] = (), out_shardings: Sequence[Any] = ()):
+                 in_shardings: Sequence[Any] = (), out_shardings: Sequence[Any] = (), donates: bool = False):
         self.code = code
         self.closed = closed
         self.name = name
         self.in_shardings = in_shardings or (None,) * len(closed.in_avals)
         self.out_shardings = out_shardings or (None,) * len(closed.out_avals)
+        # Arguments of donating code that are cut into parts first: what is given away are the parts.
+        self.moved = [i for i, s in enumerate(in_shardings)
+                      if donates and isinstance(s, Sharding) and not s.is_fully_replicated]
         self.known: dict[Any, tuple[list[Where] | None, Mesh]] = {}  # with the mesh that was in force
 
     def __call__(self, *args: Any) -> list[Any]:
@@ -85,6 +94,8 @@ class Following:
         except KeyError:
             where = self.where(key[:-2])
             self.known[key] = where, around
+        if self.moved:
+            args = tuple(_apart(x) if i in self.moved else x for i, x in enumerate(args))
         outs = self.code(*args)
         if where is not None:
             put(outs, where)
@@ -163,6 +174,10 @@ class Following:
             raise ValueError("Received incompatible devices for jitted computation. Got explicit output sharding with "
                              f"device ids {_ids(wanted)} on platform {_platform(wanted)} and sharding_constraint "
                              f"inside jit with device ids {_ids(inner)} on platform {_platform(inner)}")
+        if first is not None and wanted is not None and _devices(found[first]) != _devices(wanted):
+            raise ValueError("Received incompatible devices for jitted computation. Got "
+                             f"{self._argument(first, found[first])} and explicit output sharding with device ids "
+                             f"{_ids(wanted)} on platform {_platform(wanted)}")
         named = next((s for s in (*found, *said, inner) if isinstance(s, NamedSharding)), None)
         if named is not None and named is inner and not _names_devices(inner):  # then what is not needed may tell
             named = inner = next((s for s in given if isinstance(s, NamedSharding) and _names_devices(s)), inner)
@@ -180,19 +195,17 @@ class Following:
     def _check(self, found: Sequence[Sharding | None], given: Sequence[Sharding | None]) -> None:
         """Raises ValueError for arguments on different devices."""
         first: int | None = None
+        read = set(read_arguments(self.closed))
         for i, s in enumerate(found):
             if s is None:
                 continue
-            if s is not given[i] and given[i] is not None and _devices(s) != _devices(given[i]):
-                raise ValueError(
-                    f"Received incompatible devices for jitted computation. Got {self._argument(i, given[i])} and "
-                    f"explicit sharding in_shardings with device ids {_ids(s)} on platform "
-                    f"{_platform(s)}")
-            if s is not given[i] and given[i] is not None and not s.is_equivalent_to(  # type: ignore[attr-defined]
-                    given[i], len(getattr(self.closed.in_avals[i], "shape", ()))):
+            if s is not given[i] and given[i] is not None and not _spread_alike(
+                    s, given[i], len(getattr(self.closed.in_avals[i], "shape", ()))):
                 raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit "
                                  f"sharding: {s},\narg sharding: {given[i]} for arg type: "
                                  f"{self.closed.in_avals[i].str_short()}")
+            if i not in read:
+                continue
             if first is None:
                 first = i
             elif _devices(s) != _devices(found[first]):
@@ -319,6 +332,13 @@ def _first_named(meshes: Sequence[Mesh], fine: AbstractMesh, aval: Any, entries:
         if found is not None and (told is None or told.mesh == grid.abstract_mesh):
             return _named(grid, aval, found)
     return _named(meshes[0], aval, ())
+
+
+def _spread_alike(a: Any, b: Any, ndim: int) -> bool:
+    """Whether two shardings give devices the same parts, whichever devices these are."""
+    if isinstance(a, SingleDeviceSharding) or isinstance(b, SingleDeviceSharding):
+        return bool(a.is_fully_replicated and b.is_fully_replicated)
+    return bool(a._to_xla_hlo_sharding(ndim) == b._to_xla_hlo_sharding(ndim))
 
 
 def _devices(sharding: Any) -> tuple[Device, ...]:

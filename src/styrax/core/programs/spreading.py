@@ -21,7 +21,7 @@ from .sums import NOTHING_KNOWN, Known, sums_of_results
 Entries = tuple[Any, ...]  # of a `PartitionSpec`, one for each dimension
 
 # How messages call what cuts dimensions, where it is not the primitive's name.
-_CUTS = {"slice": "dynamic_slice", "pad": "padding", "reduce_window_sum": "reduce_window",
+_CUTS = {"slice": "slicing", "pad": "padding", "reduce_window_sum": "reduce_window",
          "reduce_window_max": "reduce_window", "reduce_window_min": "reduce_window"}
 
 

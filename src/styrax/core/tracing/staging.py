@@ -36,6 +36,9 @@ class DynamicJaxprTracer(Tracer):
         # the text that JAX's documentation prints for a value inside `jit`
         return f"JitTracer({_repr_aval(self._aval)})"
 
+    def shown_as(self, aval: Any) -> str:
+        return f"JitTracer({_repr_aval(aval)})"
+
     def origin(self) -> str:
         info = self._trace.debug_info
         text = f"The error occurred while tracing the function {info.func_src_info} for {info.traced_for}."

@@ -180,6 +180,10 @@ class Tracer:
         shown = "" if self.aval is None else self.aval.str_short(short_dtypes=True)
         return f"{type(self).__name__}<{shown}>"
 
+    def shown_as(self, aval: Any) -> str | None:
+        """What is shown of a value of type `aval`, all devices' of which are in this one; None where nothing is."""
+        return None
+
     @property
     def block_until_ready(self) -> NoReturn:
         raise AttributeError(f"The 'block_until_ready' method is not available on traced array with shape "

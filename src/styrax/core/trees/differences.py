@@ -32,6 +32,8 @@ def not_a_prefix(
 ) -> str:
     """The message that a specification is no tree prefix of what it is for, with all places where it differs."""
     problems = [str(problem(name)) for problem in prefix_errors(prefix_tree, full_tree, is_leaf)]
+    if problems and name.startswith("pjit"):
+        return "\n".join([f"Mismatch details ({len(problems)} found):", *problems])
     details = "\n  ".join([f"\n  Mismatch details ({len(problems)} found):", *problems]) if problems else ""
     return f"{name} specification must be a tree prefix of the corresponding value; {details}"
 

@@ -111,7 +111,7 @@ def within_groups(axis_data: AxisData, x: Any, d: int | None, groups: Sequence[S
     size = axis_data.size
     order = np.array([i for g in groups for i in g])
     if sorted(order) != list(range(size)):
-        raise ValueError(f"axis_index_groups must cover all indices of an axis of size {size}, got {groups}")
+        raise ValueError(f"axis_index_groups must cover all indices exactly once, got {groups} for an axis of {size}")
     x = batching.bdim_at_front(x, d, size)
     parts = []
     for group in groups:

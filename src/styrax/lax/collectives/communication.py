@@ -424,7 +424,8 @@ def psum_scatter(x: PyTree, axis_name: AxisName | Sequence[AxisName], *, scatter
         if aval.sums is not None and axis_index_groups is None:
             told = all(known_along(aval, n) is Mark.UNREDUCED for n in axes)
             leaf = recast(leaf, axes, Mark.UNREDUCED, Mark.VARYING) if told else varying(leaf, axes)
-        return reduce_scatter_p.bind(leaf, scatter_dimension=scatter_dimension % ndim, axis_name=axes,
+        dimension = _dimension("psum_scatter", scatter_dimension, ndim)
+        return reduce_scatter_p.bind(leaf, scatter_dimension=dimension, axis_name=axes,
                                      axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
 
     return tree.tree_map(one, x)
@@ -530,7 +531,7 @@ def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: 
 
     def one(leaf: Any) -> Any:
         aval: ShapedArray = get_aval(leaf)
-        split, concat = split_axis % aval.ndim, concat_axis % aval.ndim
+        split, concat = (_dimension("all_to_all", d, aval.ndim) for d in (split_axis, concat_axis))
         if tiled or split == concat:
             if not tiled and aval.shape[split] != size:
                 raise ValueError(_mismatch.format(size, aval.shape[split]))
@@ -549,6 +550,13 @@ def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: 
         return lax.squeeze(out, (split,))
 
     return tree.tree_map(one, x)
+
+
+def _dimension(name: str, dim: int, ndim: int) -> int:
+    """A dimension of an array, counted from the front. IndexError for one that it lacks."""
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"{name} along dimension {dim} of an array of rank {ndim}: tuple index out of range")
+    return dim % ndim
 
 
 _mismatch = ("all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {} "

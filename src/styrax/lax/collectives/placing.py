@@ -242,6 +242,12 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
             raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
                              "`jax.memory.Space` or a pytree of these values. Received invalid value: "
                              f"{d}")
+        if isinstance(d, Device) and mesh.state.abstract.manual_axes:
+            raise ValueError("device_put with explicit device not allowed within shard_map-decorated functions, but "
+                             f"got device {d}")
+        if isinstance(d, NamedSharding) and not isinstance(d.mesh, mesh.Mesh) and mesh.state.abstract.empty and (
+                not any(isinstance(leaf, Tracer) for leaf in leaves)):
+            raise ValueError("is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
     semantics = map(_copy_semantics, _spread("device_put donate", donate, x, len(leaves)),
                     _spread("device_put may_alias", may_alias, x, len(leaves)))
     params = dict(devices=tuple(devices), srcs=tuple(_spread("device_put source", src, x, len(leaves))),
@@ -492,6 +498,10 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
                                  "is not allowed.")
             sharding.check_compatible_aval(get_aval(leaf).shape)
             manual = tuple(n for e in sharding.spec for n in axes_of(e) if n in mesh.state.abstract.manual_axes)
+            if manual and set(manual) <= set(sharding.mesh.manual_axes):
+                raise ValueError("The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
+                                 f"axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh}. You probably "
+                                 "meant to use `reshard` API?")
             if manual:
                 raise ValueError(f"pspec {sharding.spec} contains a manual axes {manual} of mesh which is not allowed. "
                                  "If you are using a with_sharding_constraint under a shard_map, only use the mesh "
@@ -528,10 +538,11 @@ def _check_has_mesh(x: Any, sharding: NamedSharding) -> None:
 def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
     """What is explicit is not the compiler's to choose. AssertionError where the type tells something else."""
     wanted = sharding_of_type(sharding, aval.shape)
-    if aval.sharding.spec != wanted.spec:  # type: ignore[union-attr]
+    assert wanted is not None
+    if aval.sharding.spec != wanted.spec:
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-            f"sharding: {aval.sharding.spec} did not match the sharding provided: {sharding.spec}. Please use "
+            f"sharding: {aval.sharding.spec} did not match the sharding provided: {wanted.spec}. Please use "
             "`jax.sharding.reshard` to shard your input to the sharding you want.")
 
 

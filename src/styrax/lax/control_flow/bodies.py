@@ -104,12 +104,15 @@ def same_type(a: Any, b: Any) -> bool:
 
 
 def _difference(a: Any, b: Any) -> str:
+    """What of two types does not match, behind a comma; nothing where it is how they are spread."""
     if a.is_high or b.is_high:
-        return "so the types do not match"
+        return ", so the types do not match"
     if _axes(a) != _axes(b):
         others = "" if a.update(vma=frozenset()) == b.update(vma=frozenset()) else f"{_plain_difference(a, b)}, and "
-        return f"{others or 'so '}the manual axis types do not match"
-    return _plain_difference(a, b)
+        return f", {others or 'so '}the manual axis types do not match"
+    told = getattr(a, "given_sharding", None), getattr(b, "given_sharding", None)
+    return "" if a.update(sharding=None) == b.update(sharding=None) and told[0] != told[1] else (
+        f", {_plain_difference(a, b)}")
 
 
 def _axes(aval: Any) -> frozenset[AxisName]:
@@ -172,7 +175,7 @@ def check_carry(
         )
     differences = [
         f"{component(naming.leaf_path(in_tree, i))} has type {type_text(a)} but the corresponding output carry "
-        f"component has type {type_text(b)}, {_difference(a, b)}"
+        f"component has type {type_text(b)}{_difference(a, b)}"
         for i, (a, b) in enumerate(zip(in_avals, out_avals, strict=True))
         if not same_type(a, b)
     ]
@@ -213,7 +216,7 @@ def check_branches(
                       (_axes(a) - _axes(b), f" to the output of {second}{at}")]
             differences.append(
                 f"the output of {first}{at} has type {type_text(a)} but the "
-                f"corresponding output of {second} has type {type_text(b)}, {_difference(a, b)}"
+                f"corresponding output of {second} has type {type_text(b)}{_difference(a, b)}"
             )
     if differences:
         raise TypeError(

@@ -10,7 +10,8 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
-from styrax.core.tracing.trace import get_aval
+from styrax.core.tracing.errors import ShardingTypeError
+from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types.dims import is_symbolic
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
@@ -140,12 +141,15 @@ def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Seque
       >>> jax.lax.slice(jnp.arange(6), (1,), (5,), (2,))
       Array([1, 3], dtype=int32)
     """
-    return slice_p.bind(
-        operand,
-        start_indices=canonical_shape(start_indices) if len(start_indices) else (),
-        limit_indices=canonical_shape(limit_indices) if len(limit_indices) else (),
-        strides=None if strides is None else tuple(map(operator.index, strides)),
-    )
+    starts = canonical_shape(start_indices) if len(start_indices) else ()
+    limits = canonical_shape(limit_indices) if len(limit_indices) else ()
+    try:
+        return slice_p.bind(operand, start_indices=starts, limit_indices=limits,
+                            strides=None if strides is None else tuple(map(operator.index, strides)))
+    except ShardingTypeError as error:  # what is cut at once is a dynamic slice in JAX
+        if isinstance(operand, Tracer):
+            raise
+        raise ShardingTypeError(str(error).replace("slicing on", "dynamic_slice on")) from None
 
 
 def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1,

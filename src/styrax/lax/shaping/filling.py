@@ -366,8 +366,8 @@ def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
     """
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Tracer) else get_aval(x)
     weak = dtype is None and getattr(aval, "weak_type", False)
-    if sharding is None and shape is None and aval.shape:
-        sharding = getattr(aval, "given_sharding", None)
+    if avals.explicit and sharding is None and shape is None and aval.shape:
+        sharding = getattr(getattr(aval, "aval", aval), "given_sharding", None)
     shape = aval.shape if shape is None else canonical_shape(shape)
     if shape_of(fill_value):
         raise TypeError(f"full_like must be called with scalar fill_value, got one of shape {shape_of(fill_value)}.")

@@ -414,7 +414,7 @@ def _tile_hlo(m: Any, x: Any, *, reps: tuple) -> Any:
 
 
 tile_p = standard_primitive("tile", _tile_shape, first_dtype, loops=_tile_loops, hlo=_tile_hlo)
-tile_p.declare(movement=True, sharding=sharding_rules.same)
+tile_p.declare(movement=True, sharding=sharding_rules.tile)
 
 
 def _tile_transpose(ct: Any, x: Any, *, reps: tuple) -> list[Any]:
