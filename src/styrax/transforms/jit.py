@@ -306,12 +306,12 @@ class PjitFunction(Generic[P, R]):
         flat = call.flat
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
-        with compile_log.timed(f"tracing {function_name(self._fun)} for jit"), \
-                progress.shown(f"tracing {function_name(self._fun)}"):
+        name = function_name(self._fun)
+        with compile_log.timed(f"tracing {name} for jit", compile_log.TRACED, name), progress.shown(f"tracing {name}"):
             closed = trace_to_jaxpr(flat, call.avals, info)
         check_returned(closed, flat.structure, "jit")
         closed, captured = hoist_tracers(closed)
-        program = Specialisation(function_name(self._fun), flat.structure)
+        program = Specialisation(name, flat.structure)
         program.closed = closed
         program.captured = captured
         program.takes_refs = any(isinstance(a, AbstractRef) for a in call.avals)
@@ -440,7 +440,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
 
     def build(program: ClosedJaxpr) -> Code:
         compile_log.compiling(name, program.in_avals)
-        with compile_log.timed(f"XLA compilation of jit({name})"), \
+        with compile_log.timed(f"XLA compilation of jit({name})", compile_log.COMPILED, f"jit({name})"), \
                 progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
             more: dict[str, Any] = {"said": said} if isinstance(device, ManyDevices) else {}
             if options:
