@@ -140,16 +140,57 @@ VALUES = """
     nn.dot_product_attention([[[[1.0, 2.0]]]], [[[[1.0, 2.0]]]], [[[[1.0, 2.0]]]])
     jnp.pad(2.0, 3.0)
     jnp.roots(2.0)
+    nn.one_hot([[0, 1], [2, 0]], 3)
+    nn.one_hot((1,), 2)
+    jit(lambda k: nn.one_hot([k, 1], 2))(0)
+    jnp.vectorize(lambda x, y: x + y)([1, 2], 3)
+    jnp.vectorize(jnp.dot, signature="(n),(n)->()")([[1, 2]], [3, 4])
+    special.ndtr([1.0, 2.0])
+    special.log_ndtr([1.0, 2.0])
+    linalg.polar([[2.0, 1.0], [1.0, 3.0]])
+    lax.full_like(np.float64(0.5), 2)
+    lax.full_like(np.int64(3), 2, shape=(2,))
+    initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=0)(key, (3,))
+    initializers.glorot_normal(in_axis=0, out_axis=0)(key, (4,))
+    initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=(), out_axis=())(key, ())
+    jnp.asarray(2 in jnp.arange(3))
+    vjp(lambda x: x[0] + x.sum(), jnp.arange(3.0))[1](1.0)
+    vjp(lambda x: x + x * x, jnp.float32(2.0))[1](1.0)
 """
+
+REFUSED = """
+    2 in jnp.ones((2, 3))
+    2 in jnp.array(2)
+    None in jnp.arange(3)
+    "a" in jnp.arange(3)
+    initializers.glorot_normal()(key, (3,))
+    initializers.glorot_normal()(key, ())
+    nn.one_hot("a", 2)
+    linalg.eigh(jnp.eye(2), b=jnp.eye(2))
+    linalg.eigh(jnp.eye(2), type=2)
+"""
+
+
+def spaces(package: Any) -> dict[str, Any]:
+    return {"nn": package.nn, "jnp": package.numpy, "special": package.scipy.special, "jit": package.jit,
+            "linalg": package.scipy.linalg, "lax": package.lax, "np": np, "vjp": package.vjp,
+            "initializers": package.nn.initializers, "key": package.random.key(0)}
+
+
+@pytest.mark.parametrize("row", [row.strip() for row in REFUSED.strip().splitlines()])
+def test_odd_arguments_that_are_refused(row: str) -> None:
+    with pytest.raises(Exception) as theirs:
+        eval(row, spaces(jax))
+    with pytest.raises(theirs.type, match=re.escape(str(theirs.value))):
+        eval(row, spaces(styrax))
 
 
 @pytest.mark.parametrize("row", [row.strip() for row in VALUES.strip().splitlines()])
 def test_values_of_odd_arguments(row: str) -> None:
     def found(package: Any) -> Any:
         jnp = package.numpy
-        space = {"nn": package.nn, "jnp": jnp, "special": package.scipy.special, "jit": package.jit,
-                 "c": jnp.array([[True, False], [False, True]]), "choices": jnp.array([[1, 2], [3, 4]]),
-                 "sizes": jnp.array([2, 3])}
+        space = {**spaces(package), "c": jnp.array([[True, False], [False, True]]),
+                 "choices": jnp.array([[1, 2], [3, 4]]), "sizes": jnp.array([2, 3])}
         text = re.sub(r"nn\.(\w+)\((\[1 .*)\)", r"nn.\1(jnp.array(\2))", row)
         return package.tree.leaves(eval(text, space))
 
