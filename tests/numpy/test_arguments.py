@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import inspect
 import re
 import warnings
@@ -154,6 +155,14 @@ VALUES = """
     initializers.glorot_normal(in_axis=0, out_axis=0)(key, (4,))
     initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=(), out_axis=())(key, ())
     jnp.asarray(2 in jnp.arange(3))
+    jnp.array(memoryview(b"ab"))
+    jnp.asarray(bytearray(b"ab"))
+    jnp.array(memoryview(np.eye(2)), jnp.float16)
+    jnp.array(memoryview(np.ones((), np.int8)))
+    jnp.array(array("d", [1.5, 2]))
+    jnp.array(bytearray())
+    jnp.array((jnp.ones(2), memoryview(b"ab")))
+    jnp.array(range(3))
     vjp(lambda x: x[0] + x.sum(), jnp.arange(3.0))[1](1.0)
     vjp(lambda x: x + x * x, jnp.float32(2.0))[1](1.0)
 """
@@ -173,7 +182,7 @@ REFUSED = """
 
 def spaces(package: Any) -> dict[str, Any]:
     return {"nn": package.nn, "jnp": package.numpy, "special": package.scipy.special, "jit": package.jit,
-            "linalg": package.scipy.linalg, "lax": package.lax, "np": np, "vjp": package.vjp,
+            "linalg": package.scipy.linalg, "lax": package.lax, "np": np, "array": array.array, "vjp": package.vjp,
             "initializers": package.nn.initializers, "key": package.random.key(0)}
 
 
