@@ -163,6 +163,10 @@ VALUES = """
     jnp.array(bytearray())
     jnp.array((jnp.ones(2), memoryview(b"ab")))
     jnp.array(range(3))
+    jnp.arange(6.0).at[-1].get(wrap_negative_indices=False)
+    jnp.arange(6.0).at[None, -1].get(mode="clip", wrap_negative_indices=False)
+    jnp.eye(3).at[:, -1].get(mode="fill", wrap_negative_indices=False)
+    jit(lambda x: x.at[-2].get(wrap_negative_indices=False))(jnp.arange(6.0))
     vjp(lambda x: x[0] + x.sum(), jnp.arange(3.0))[1](1.0)
     vjp(lambda x: x + x * x, jnp.float32(2.0))[1](1.0)
 """
@@ -192,6 +196,23 @@ def test_odd_arguments_that_are_refused(row: str) -> None:
         eval(row, spaces(jax))
     with pytest.raises(theirs.type, match=re.escape(str(theirs.value))):
         eval(row, spaces(styrax))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e20, 300.7, -1.5])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_floats_beyond_the_bounds_of_integers(value: float, dtype: str) -> None:
+    """They are the next bound, and NaN is 0, wherever a number turns into an integer."""
+    def found(jnp: Any) -> list[Any]:
+        zeros = jnp.zeros(2, dtype)
+        return [jnp.full((), value, dtype), jnp.full_like(zeros, value), jnp.max(zeros, initial=value),
+                jnp.sum(zeros, initial=value), jnp.min(zeros, where=zeros > 0, initial=value),
+                jnp.unique(zeros, size=2, fill_value=value), jnp.pad(zeros, 1, constant_values=value)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ours, theirs in zip(found(styrax.numpy), found(jax.numpy), strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("row", [row.strip() for row in VALUES.strip().splitlines()])
