@@ -1,39 +1,23 @@
-"""Events that the system and libraries record, and functions that listen to them."""
+"""Events that the system and libraries record, and functions that listen to them.
+
+Under JAX's names it is told how long each function took to trace (`/jax/core/compile/jaxpr_trace_duration`) and to
+compile (`/jax/core/compile/backend_compile_duration`), with `fun_name` by keyword.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-Listener = Callable[..., None]
-
-_listeners: dict[str, list[Listener]] = {"event": [], "duration": [], "time_span": [], "scalar": []}
-
-
-def record_event(event: str, **kwargs: str | int) -> None:
-    """Tells listeners of an event, with further details by keyword."""
-    for listener in tuple(_listeners["event"]):
-        listener(event, **kwargs)
-
-
-def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Tells listeners how many seconds something took."""
-    for listener in tuple(_listeners["duration"]):
-        listener(event, duration, **kwargs)
-
-
-def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
-    """Tells listeners when something began and ended, in seconds."""
-    for listener in tuple(_listeners["time_span"]):
-        listener(event, start_time, end_time, **kwargs)
-
-
-def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Tells listeners a number."""
-    for listener in tuple(_listeners["scalar"]):
-        listener(event, value, **kwargs)
+from .core.settings.listeners import (
+    Listener,
+    listeners,
+    record_event,
+    record_event_duration_secs,
+    record_event_time_span,
+    record_scalar,
+)
 
 
 @contextmanager
@@ -46,28 +30,28 @@ def event_duration(event: str) -> Any:
 
 def register_event_listener(callback: Listener) -> None:
     """Has `callback(event, **kwargs)` called for every event."""
-    _listeners["event"].append(callback)
+    listeners["event"].append(callback)
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
     """Has `callback(event, duration, **kwargs)` called for every duration."""
-    _listeners["duration"].append(callback)
+    listeners["duration"].append(callback)
 
 
 def register_event_time_span_listener(callback: Listener) -> None:
     """Has `callback(event, start_time, end_time, **kwargs)` called for every time span."""
-    _listeners["time_span"].append(callback)
+    listeners["time_span"].append(callback)
 
 
 def register_scalar_listener(callback: Listener) -> None:
     """Has `callback(event, value, **kwargs)` called for every number."""
-    _listeners["scalar"].append(callback)
+    listeners["scalar"].append(callback)
 
 
 def _unregister(kind: str, callback: Listener) -> None:
-    if callback not in _listeners[kind]:
+    if callback not in listeners[kind]:
         raise ValueError(f"{callback} is not registered")
-    _listeners[kind].remove(callback)
+    listeners[kind].remove(callback)
 
 
 def unregister_event_listener(callback: Listener) -> None:
@@ -92,5 +76,13 @@ def unregister_scalar_listener(callback: Listener) -> None:
 
 def clear_event_listeners() -> None:
     """Ends all listening."""
-    for listeners in _listeners.values():
-        listeners.clear()
+    for each in listeners.values():
+        each.clear()
+
+
+__all__ = [
+    "Listener", "clear_event_listeners", "event_duration", "record_event", "record_event_duration_secs",
+    "record_event_time_span", "record_scalar", "register_event_duration_secs_listener", "register_event_listener",
+    "register_event_time_span_listener", "register_scalar_listener", "unregister_event_duration_listener",
+    "unregister_event_listener", "unregister_event_time_span_listener", "unregister_scalar_listener",
+]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import textwrap
 
+import jax
+import numpy as np
 import pytest
 
-from styrax.compat import removals
+from styrax.compat import keywords, removals
 
 from .running import run
 
@@ -130,3 +133,72 @@ def test_numbers_and_functions():
         print(jax.lax.tie_in(1, 2), jax.curry(max)(1)(3), jax.random.shuffle(jax.random.key(0), jnp.zeros(3)))
         """)
     assert out == ["-inf2.0[FalseTrueFalse]True", "[[11]", "[23]]True", "23[0.0.0.]"]
+
+
+def test_keyword_arguments():
+    """They do what their names of today do, and functions stay where pickles find them."""
+    out = script("""
+        import inspect, pickle, warnings
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            import jax, jax.numpy as jnp
+            from jax.experimental.pjit import pjit
+            x = jnp.arange(4.0)
+            print(jnp.clip(a=x, a_min=1, a_max=2), jnp.clip(x, a_max=2), jnp.where(condition=x > 1, x=x, y=0))
+            print(jnp.reshape(x, newshape=(2, 2)).shape, jnp.percentile(x, 50, interpolation="higher"))
+            print(jax.nn.softmax(0 * x, initial=0.0), pjit(lambda x: 2 * x, in_axis_resources=None)(x))
+        print(len(found), {(w.category.__name__, w.filename) for w in found}, str(found[0].message))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            print(jnp.clip(x, 1, 2), jnp.clip(x, min=1), jnp.where(x > 1, x, 0))
+        print(pickle.loads(pickle.dumps(jnp.clip)) is jnp.clip, list(inspect.signature(jnp.clip).parameters))
+        try:
+            jnp.clip(x, low=1)
+        except TypeError as error:
+            print(error)
+        """)
+    assert out == [
+        "[1.1.2.2.][0.1.2.2.][0.0.2.3.]", "(2,2)2.0", "[0.250.250.250.25][0.2.4.6.]",
+        "11{('DeprecationWarning','<string>')}jax.numpy.clip(…,a=…)wasremovedfromJAX;today:jax.numpy.clip(…),argument1",
+        "[1.1.2.2.][1.1.2.3.][0.0.2.3.]", "True['arr','min','max']",
+        "clip()gotanunexpectedkeywordargument'low'"]
+
+
+@pytest.mark.filterwarnings("ignore:.*pjit has been deprecated")
+@pytest.mark.parametrize(("module", "name"), [(m, f) for m, table in keywords.KEYWORDS.items() for f in table])
+def test_keywords_of_today_exist(module, name):
+    ours = getattr(importlib.import_module("styrax" + module.removeprefix("jax")), name)
+    theirs = getattr(importlib.import_module(module), name)
+    for old, new in keywords.KEYWORDS[module][name].items():
+        for function in (ours, theirs):
+            parameters = inspect.signature(function).parameters
+            positional = {p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY}
+            assert old not in parameters.keys() - positional
+            assert new in parameters if isinstance(new, str) else new is None or len(parameters) > new
+
+
+def test_options_without_effect():
+    out = script("""
+        import warnings
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            import jax
+            jax.config.update("jax_array", True)
+            jax.config.enable_omnistaging()
+        print([str(w.message).split(" was")[0] for w in found])
+        try:
+            jax.config.update("jax_arrays", True)
+        except AttributeError as error:
+            print(error)
+        """)
+    assert out[0] == "['theoptionjax_array','jax.config.enable_omnistaging']" and "jax_arrays" in out[1]
+    assert not removals.OPTIONS & jax.config.values.keys()
+
+
+def test_spherical_harmonics_of_old():
+    from scipy.special import sph_harm_y
+
+    from styrax.compat.former.functions import sph_harm
+
+    found = sph_harm(np.array([1]), np.array([2]), np.array([0.3]), np.array([0.5]), n_max=2)
+    np.testing.assert_allclose(found, [sph_harm_y(2, 1, 0.5, 0.3)], rtol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import inspect
 import re
 import warnings
@@ -140,16 +141,86 @@ VALUES = """
     nn.dot_product_attention([[[[1.0, 2.0]]]], [[[[1.0, 2.0]]]], [[[[1.0, 2.0]]]])
     jnp.pad(2.0, 3.0)
     jnp.roots(2.0)
+    nn.one_hot([[0, 1], [2, 0]], 3)
+    nn.one_hot((1,), 2)
+    jit(lambda k: nn.one_hot([k, 1], 2))(0)
+    jnp.vectorize(lambda x, y: x + y)([1, 2], 3)
+    jnp.vectorize(jnp.dot, signature="(n),(n)->()")([[1, 2]], [3, 4])
+    special.ndtr([1.0, 2.0])
+    special.log_ndtr([1.0, 2.0])
+    linalg.polar([[2.0, 1.0], [1.0, 3.0]])
+    lax.full_like(np.float64(0.5), 2)
+    lax.full_like(np.int64(3), 2, shape=(2,))
+    initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=0)(key, (3,))
+    initializers.glorot_normal(in_axis=0, out_axis=0)(key, (4,))
+    initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=(), out_axis=())(key, ())
+    jnp.asarray(2 in jnp.arange(3))
+    jnp.array(memoryview(b"ab"))
+    jnp.asarray(bytearray(b"ab"))
+    jnp.array(memoryview(np.eye(2)), jnp.float16)
+    jnp.array(memoryview(np.ones((), np.int8)))
+    jnp.array(array("d", [1.5, 2]))
+    jnp.array(bytearray())
+    jnp.array((jnp.ones(2), memoryview(b"ab")))
+    jnp.array(range(3))
+    jnp.arange(6.0).at[-1].get(wrap_negative_indices=False)
+    jnp.arange(6.0).at[None, -1].get(mode="clip", wrap_negative_indices=False)
+    jnp.eye(3).at[:, -1].get(mode="fill", wrap_negative_indices=False)
+    jit(lambda x: x.at[-2].get(wrap_negative_indices=False))(jnp.arange(6.0))
+    vjp(lambda x: x[0] + x.sum(), jnp.arange(3.0))[1](1.0)
+    vjp(lambda x: x + x * x, jnp.float32(2.0))[1](1.0)
 """
+
+REFUSED = """
+    2 in jnp.ones((2, 3))
+    2 in jnp.array(2)
+    None in jnp.arange(3)
+    "a" in jnp.arange(3)
+    initializers.glorot_normal()(key, (3,))
+    initializers.glorot_normal()(key, ())
+    nn.one_hot("a", 2)
+    linalg.eigh(jnp.eye(2), b=jnp.eye(2))
+    linalg.eigh(jnp.eye(2), type=2)
+"""
+
+
+def spaces(package: Any) -> dict[str, Any]:
+    return {"nn": package.nn, "jnp": package.numpy, "special": package.scipy.special, "jit": package.jit,
+            "linalg": package.scipy.linalg, "lax": package.lax, "np": np, "array": array.array, "vjp": package.vjp,
+            "initializers": package.nn.initializers, "key": package.random.key(0)}
+
+
+@pytest.mark.parametrize("row", [row.strip() for row in REFUSED.strip().splitlines()])
+def test_odd_arguments_that_are_refused(row: str) -> None:
+    with pytest.raises(Exception) as theirs:
+        eval(row, spaces(jax))
+    with pytest.raises(theirs.type, match=re.escape(str(theirs.value))):
+        eval(row, spaces(styrax))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e20, 300.7, -1.5])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_floats_beyond_the_bounds_of_integers(value: float, dtype: str) -> None:
+    """They are the next bound, and NaN is 0, wherever a number turns into an integer."""
+    def found(jnp: Any) -> list[Any]:
+        zeros = jnp.zeros(2, dtype)
+        return [jnp.full((), value, dtype), jnp.full_like(zeros, value), jnp.max(zeros, initial=value),
+                jnp.sum(zeros, initial=value), jnp.min(zeros, where=zeros > 0, initial=value),
+                jnp.unique(zeros, size=2, fill_value=value), jnp.pad(zeros, 1, constant_values=value)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ours, theirs in zip(found(styrax.numpy), found(jax.numpy), strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("row", [row.strip() for row in VALUES.strip().splitlines()])
 def test_values_of_odd_arguments(row: str) -> None:
     def found(package: Any) -> Any:
         jnp = package.numpy
-        space = {"nn": package.nn, "jnp": jnp, "special": package.scipy.special, "jit": package.jit,
-                 "c": jnp.array([[True, False], [False, True]]), "choices": jnp.array([[1, 2], [3, 4]]),
-                 "sizes": jnp.array([2, 3])}
+        space = {**spaces(package), "c": jnp.array([[True, False], [False, True]]),
+                 "choices": jnp.array([[1, 2], [3, 4]]), "sizes": jnp.array([2, 3])}
         text = re.sub(r"nn\.(\w+)\((\[1 .*)\)", r"nn.\1(jnp.array(\2))", row)
         return package.tree.leaves(eval(text, space))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import types
+from typing import Any
 
 import jax.scipy.stats
 import mpmath
@@ -254,3 +255,17 @@ def test_distributions_are_modules() -> None:
             assert getattr(distribution, function).__module__ == distribution.__name__, f"{name}.{function}"
     with pytest.raises(AttributeError, match="nothing"):
         ours.nothing  # noqa: B018
+
+
+def test_density_estimates_are_pytrees() -> None:
+    def found(package: Any) -> Any:
+        estimate = package.scipy.stats.gaussian_kde(package.numpy.arange(5.0))
+        at = package.numpy.array([1.0, 2.5])
+        return (str(package.tree.structure(estimate)), repr(estimate).split("dataset=")[1].split(", weights")[0],
+                package.jit(lambda k: k.evaluate(at))(estimate), package.jit(lambda k: k)(estimate).logpdf(at))
+
+    for ours, theirs in zip(found(styrax), found(jax), strict=True):
+        if isinstance(theirs, str):
+            assert ours == theirs
+        else:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)

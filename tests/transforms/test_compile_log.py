@@ -71,3 +71,30 @@ def test_static_arguments_and_functions_defined_again_are_explained(messages):
     texts = messages(lambda: [sx.jit(lambda x: x)(1) for _ in range(2)])
     assert "another function defined on the same line" in texts[1] and "another" not in texts[0]
     assert messages(lambda: jnp.cumsum(jnp.arange(3.0).reshape(1, 3, 1))) == []
+
+
+def test_listeners_hear_what_is_traced_and_compiled():
+    """As often as under JAX, which also tells of a form between that there is none of here."""
+    def heard(package):
+        events = []
+
+        def listener(event, seconds, **details):
+            assert seconds >= 0
+            if "mlir" not in event:
+                events.append((event, details))
+
+        x = package.numpy.ones(3)
+        package.monitoring.register_event_duration_secs_listener(listener)
+        f = package.jit(lambda x: x @ x)
+        f(x)
+        f(x)
+        package.jit(package.vmap(lambda x: x * 2))(x)
+        package.jit(package.grad(lambda x: (x * x).sum())).lower(x).compile()
+        package.monitoring.unregister_event_duration_listener(listener)
+        f(2 * x[:2])
+        return events
+
+    import jax
+
+    expected = [(event, details) for event, details in heard(jax) if "lambda" in details["fun_name"]]
+    assert heard(sx) == expected and len(expected) == 6

@@ -235,6 +235,8 @@ MISUSES = {
     "twice": lambda j: (lambda ref: j.jit(lambda a, b: a[...])(ref, ref))(j.new_ref(matrix)),
     "outside grad": lambda j: (lambda ref: j.grad(lambda x: ref.__setitem__(..., x) or x)(1.0))(j.new_ref(0.0)),
     "outside vmap": lambda j: (lambda ref: j.vmap(lambda x: ref.__setitem__(..., x) or x)(vector))(j.new_ref(0.0)),
+    "additions of all elements": lambda j: (lambda ref: j.vmap(lambda x: j.ref.addupdate(ref, ..., 1.0) or x)(vector))(
+        j.new_ref(0.0)),
     "grad of reference": lambda j: j.grad(lambda x: j.new_ref(x))(1.0),
 }
 
@@ -466,3 +468,23 @@ def test_slopes_of_what_is_written_and_not_read(name, reads):
         assert program(styrax) == program(jax)
     else:
         assert_same(program)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float16", "bool"])
+@pytest.mark.parametrize("value", [300, -1, 1.5, True, np.int64(5), np.int8(-3), np.float32(2.5), np.array(3),
+                                   np.array(4.5)])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_integers_of_any_dtype_are_written(dtype, value, jitted):
+    """They wrap around; other numbers have to have the reference's dtype, or be Python's."""
+    def written(package):
+        def write(x):
+            ref = package.new_ref(package.numpy.zeros(2, dtype))
+            ref[0] = x if jitted else value
+            return ref[...]
+
+        try:
+            return np.asarray(package.jit(write)(value) if jitted else write(value))
+        except ValueError as error:
+            return str(error).split("\n")[0].strip()
+
+    np.testing.assert_array_equal(written(styrax), written(jax))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 
+from . import keywords
 from .deprecations import warn
 
 TYPE_CHECKING = False
@@ -60,6 +61,12 @@ NAMES: dict[str, dict[str, Row]] = {
         "trapz": "jax.numpy.trapezoid",
         "issubsctype": "jax.numpy.issubdtype",
     },
+    "jax.nn": {
+        "normalize": "jax.nn.standardize",
+    },
+    "jax.scipy.special": {
+        "sph_harm": (_FORMER + "functions.sph_harm", "jax.scipy.special.sph_harm_y(n, m, phi, theta)"),
+    },
     "jax.ops": {
         "index": "jax.numpy.index_exp",
         **{f"index_{name}": (f"{_FORMER}functions.index_{name}", f"x.at[idx].{today}(y)")
@@ -84,9 +91,18 @@ NAMES: dict[str, dict[str, Row]] = {
         "DeviceArray": "jax.Array",
     },
     "jax.experimental": {
+        "PartitionSpec": "jax.sharding.PartitionSpec",
         "disable_x64": (_FORMER + "functions.disable_x64", "jax.enable_x64(False)"),
     },
+    "jax.experimental.compilation_cache.compilation_cache": {
+        "initialize_cache": "jax.experimental.compilation_cache.compilation_cache.set_cache_dir",
+    },
 }
+
+# Options that have no effect any more
+OPTIONS = frozenset((
+    "jax_array", "jax_coordination_service", "jax_enable_mlir", "jax_experimental_name_stack", "jax_jit_pjit_api_merge",
+    "jax_omnistaging", "jax_parallel_functions_output_gda", "jax_spmd_mode"))
 
 # Modules: removed module -> (our module that stands for it, what to write today)
 MODULES: dict[str, tuple[str, str]] = {
@@ -105,6 +121,7 @@ MODULES: dict[str, tuple[str, str]] = {
     "jax.lib.xla_bridge": (_FORMER + "xla_bridge", _BACKENDS),
     "jax.lib.xla_client": (_FORMER + "xla_client", _CLASSES),
     "jax.lib.xla_extension": (_FORMER + "xla_client", _CLASSES),
+    "jax.util": ("styrax.compat.internals.sequences", "functions of one's own, functools, jax.extend"),
     "jax.linear_util": ("styrax.extend.linear_util", "jax.extend.linear_util"),
     "jax.random_distributions": ("styrax.random", "jax.random"),
     "jax.tools": (_FORMER + "tools", "nothing is to be set up"),
@@ -139,7 +156,9 @@ def module(name: str) -> str | None:
 
 
 _ARRAYS = "styrax.core.arrays.array"  # whose classes have had other attributes
-SERVED = frozenset({*("styrax" + name.removeprefix("jax") for name in NAMES), _ARRAYS})
+_CONFIG = "styrax.core.settings.config"  # which has had other options
+SERVED = frozenset({
+    *("styrax" + name.removeprefix("jax") for name in NAMES.keys() | keywords.KEYWORDS.keys()), _ARRAYS, _CONFIG})
 
 
 def serve_all() -> None:
@@ -157,8 +176,12 @@ def serve(module: ModuleType) -> None:
 
         arrays.install()
         return
+    if module.__name__ == _CONFIG:
+        _serve_options(module)
+        return
     name = "jax" + module.__name__.removeprefix("styrax")
-    table = NAMES[name]
+    keywords.serve(module, name)
+    table, functions = NAMES.get(name, {}), keywords.KEYWORDS.get(name, ())
     known = module.__dict__.get("__getattr__")
 
     def get(attribute: str) -> Any:
@@ -170,7 +193,8 @@ def serve(module: ModuleType) -> None:
                 warn(f"{name}.{attribute}", today, 2)
                 return value
             if known is not None:
-                return known(attribute)
+                value = known(attribute)
+                return keywords.taught(module, name, attribute, value) if attribute in functions else value
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
         except AttributeError as error:
             from ..core.tracing.source import hide_frames
@@ -179,3 +203,17 @@ def serve(module: ModuleType) -> None:
             raise
 
     module.__getattr__ = get  # type: ignore[method-assign]
+
+
+def _serve_options(module: ModuleType) -> None:
+    """Has `jax.config` take options that are gone, and say so."""
+    update = module.Config.update
+
+    def update_or_warn(self: Any, name: str, value: Any) -> None:
+        if name in OPTIONS:
+            warn(f"the option {name}", "nothing: it has no effect", 2)
+        else:
+            update(self, name, value)
+
+    module.Config.update = update_or_warn
+    module.Config.enable_omnistaging = lambda self: warn("jax.config.enable_omnistaging", "nothing: it is always on", 2)

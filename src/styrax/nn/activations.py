@@ -476,7 +476,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     new one.
 
     Args:
-      x: integers.
+      x: integers, in an array or in lists.
       num_classes: length of the vectors.
       dtype: dtype of the result.
       axis: where the new axis goes, or the name of a mapped one.
@@ -498,7 +498,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
 
     number = concrete_or_error(canonical_dim, num_classes,
                                "The error arose in jax.nn.one_hot argument `num_classes`.")
-    (x,) = arrays("one_hot", x)
+    x = asarray(x)
     if not dtypes.issubdtype(dtype_of(x), np.integer):
         warn(f"jax.nn.one_hot input should be integer-typed; got dtype={dtype_of(x)}", DeprecationWarning)
     kind = default_float() if dtype is None else user_dtype(dtype, "one_hot")

@@ -165,9 +165,9 @@ def _axes(axis: Any) -> tuple[int, ...]:
 def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
     """How many inputs and outputs a weight of a shape connects."""
     rank = len(shape)
-    if rank <= 1:
-        raise ValueError(f"Can't compute input and output sizes of a {rank}-dimensional weights tensor. Must be at "
-                         f"least 2D.")
+    if rank <= 1 and in_axis == -2:
+        raise ValueError(f"Can't compute input and output sizes of a {rank}-dimensional weights tensor with default "
+                         "in_axis. Must be at least 2D or specify in_axis explicitly.")
     ins = math.prod(shape[i] for i in _axes(in_axis))
     outs = math.prod(shape[i] for i in _axes(out_axis))
     batch = math.prod(shape[i] for i in _axes(batch_axis))

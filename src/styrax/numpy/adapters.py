@@ -15,7 +15,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike, DTypeLike
 
 from . import binary, clipping, conversion, dot_products, positions, reductions, rounding, selection, sorting
-from .promotion import is_array
+from .promotion import is_array, is_arraylike
 
 
 def __round__(self: Array, ndigits: int | None = None) -> Array:
@@ -28,6 +28,10 @@ def __round__(self: Array, ndigits: int | None = None) -> Array:
 def __contains__(self: Array, query: ArrayLike) -> Array:
     if np.ndim(query) != 0 if not is_array(query) else query.ndim != 0:
         raise ValueError(f"Array.__contains__: query value must be a scalar, got query.shape={np.shape(query)}")
+    if self.ndim != 1:
+        raise ValueError(f"Array.__contains__: search array must be one-dimensional, got arr.shape={self.shape}.")
+    if not is_arraylike(query):
+        raise TypeError(f"Array.__contains__: unsupported operand type {type(query)}.")
     return reductions.any(binary.equal(self, query))
 
 

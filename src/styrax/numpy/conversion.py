@@ -212,11 +212,11 @@ def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:
         return _from_numpy(np.asarray(x), dtype, device)
     if hasattr(x, "__dlpack__"):
         return _from_numpy(np.from_dlpack(x), dtype, device)
-    if hasattr(x, "__len__") and hasattr(x, "__getitem__"):
-        return _from_sequence(list(x), dtype, device)
     try:
-        view = memoryview(x)
+        view = memoryview(x)  # bytearrays, arrays of the standard library, …: their elements have dtypes
     except TypeError:
+        if hasattr(x, "__len__") and hasattr(x, "__getitem__"):
+            return _from_sequence(list(x), dtype, device)
         raise _not_numeric(x, np.asarray(x).dtype) from None
     return _from_numpy(np.asarray(view), dtype, device)
 
@@ -304,7 +304,7 @@ def _stacked(x: Any, dtype: Any) -> Array:
                             "concatenated: concatenating along dimension 0 for shapes "
                             f"{', '.join(str(p.shape) for p in parts)}.")
         return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
-    return convert(unwrap(x), dtype)
+    return convert(unwrap(x), dtype) if _is_number(x) or _is_wrapper(x) else _from_object(x, dtype, False, None)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:

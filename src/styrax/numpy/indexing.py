@@ -373,7 +373,7 @@ def _simplest(entries: list[Any], shape: tuple, wrap: bool) -> str:
         if isinstance(e, Slice):
             dynamic = dynamic or (type(e.start) is not int and e.dynamic)
         elif type(e) is int:
-            if type(n) is not int or not -n <= e < n:
+            if type(n) is not int or not (-n if wrap else 0) <= e < n:
                 dynamic = True
         elif shape_of(e) == ():
             dynamic = True

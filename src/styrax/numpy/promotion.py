@@ -165,7 +165,7 @@ _literals: dict[tuple, np.ndarray] = {}
 
 
 def literal(x: Any, dtype: Any) -> np.ndarray:
-    """A Python number as a 0-d NumPy array of a dtype, wrapping and overflowing as JAX's literals do.
+    """A Python number as a 0-d NumPy array of a dtype: ints wrap around, floats beyond integers' bounds are the next.
 
     Raises OverflowError for an int that the default integer dtype cannot hold.
     """
@@ -177,6 +177,9 @@ def literal(x: Any, dtype: Any) -> np.ndarray:
             return found
     if kind is int:
         check_int(x)
+    if kind is float and np.dtype(dtype).kind in "iu":
+        bounds = np.iinfo(dtype)
+        x = 0 if x != x else int(min(max(x, bounds.min), bounds.max))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         value = np.asarray(x).astype(dtype)

@@ -129,8 +129,7 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
         if len(inputs) != len(values):
             raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, got {len(values)} on "
                             f"{text}")
-    check_arraylike("vectorize", *values)
-    arrays = [asarray(unwrap(v)) for v in values]
+    arrays = [asarray(v) for v in values]
     sizes: dict[str, int] = {}
     for x, names in zip(arrays, inputs):
         _bind(sizes, x.shape, names, text)

@@ -409,7 +409,8 @@ def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape
     Args:
       key: a random key.
       loc, scale: added to and multiplied with the numbers.
-      shape: the leading dimensions of the result; those of `loc` and `scale`, broadcast together, follow.
+      shape: the leading dimensions of the result, by default those of `loc` and `scale`, broadcast together, which
+        also follow.
       dtype: a float dtype.
 
     Returns:
@@ -418,7 +419,8 @@ def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape
     """
     key, _ = check_prng_key("double_sided_maxwell", key)
     dtype = float_dtype("double_sided_maxwell", dtype)
-    shape = (*canonical_shape(shape), *lax.broadcast_shapes(shape_of(loc), shape_of(scale)))
+    both = lax.broadcast_shapes(shape_of(loc), shape_of(scale))
+    shape = (*(canonical_shape(shape) or both), *both)
     return _double_sided_maxwell(key, loc, scale, shape, dtype)
 
 

@@ -25,11 +25,12 @@ _DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.complex64, np.complex1
 
 @partial(jit, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
 def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: None, type: int) -> Any:
-    refused = {"a second matrix (b)": b is not None, "generalised problems (type)": type != 1,
-               "a choice of eigenvalues (eigvals)": eigvals is not None}
-    for name, given in refused.items():
-        if given:
-            raise NotImplementedError(f"scipy.linalg.eigh does not take {name}")
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
     vectors, values = lax_linalg.eigh(*_inexact(asarray(a)), lower=lower)
     return values if eigvals_only else (values, vectors)
 

@@ -350,7 +350,7 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
       NotImplementedError: for "qdwh" with m < n ("right") or m > n ("left").
     """
     del eps, max_iterations
-    (a,) = _inexact(*arrays("polar", a))
+    (a,) = _inexact(asarray(a))
     if side not in ("right", "left"):
         raise ValueError("The argument `side` must be either 'right' or 'left'.")
     if method not in ("qdwh", "svd"):

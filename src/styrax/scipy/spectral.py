@@ -33,7 +33,7 @@ def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array, int]:
         if nperseg is None:
             nperseg = size
         if nperseg > size:
-            warnings.warn(f"nperseg = {nperseg} is greater than input length  = {size}, using nperseg = {size}",
+            warnings.warn(f"nperseg={nperseg} is greater than input_length={size}, using nperseg={size}",
                           stacklevel=4)
             nperseg = size
         if nperseg == 0:

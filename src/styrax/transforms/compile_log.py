@@ -14,6 +14,7 @@ from typing import Any
 from ..core.programs.jaxpr import JaxprEqn
 from ..core.settings import config
 from ..core.settings.flags import TraceContext, traced_flags
+from ..core.settings.listeners import record_event_duration_secs
 from ..core.tracing import source
 from ..core.trees import tree_paths
 from ..core.types.avals import AbstractValue
@@ -23,6 +24,8 @@ _TIMES = "jax._src.dispatch"
 _PROGRAMS = "jax._src.interpreters.pxla"
 _MISSES = "jax._src.interpreters.partial_eval"
 _CHECKPOINTS = "jax._src.ad_checkpoint"
+TRACED = "/jax/core/compile/jaxpr_trace_duration"
+COMPILED = "/jax/core/compile/backend_compile_duration"
 _seen: set[str] = set()  # where functions stand whose first tracing was explained
 
 
@@ -37,12 +40,14 @@ def _tell(logger: str, message: Callable[[], str], warning: bool) -> None:
 
 
 class timed:
-    """Context manager: tells how long what it encloses took."""
+    """Context manager: tells how long what it encloses took, also those who listen to an event for a function."""
 
-    __slots__ = ("_begin", "_what")
+    __slots__ = ("_begin", "_event", "_fun_name", "_what")
 
-    def __init__(self, what: str):
+    def __init__(self, what: str, event: str, fun_name: str):
         self._what = what
+        self._event = event
+        self._fun_name = fun_name
 
     def __enter__(self) -> None:
         self._begin = time.perf_counter()
@@ -50,6 +55,7 @@ class timed:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             seconds = time.perf_counter() - self._begin
+            record_event_duration_secs(self._event, seconds, fun_name=self._fun_name)
             _tell(_TIMES, lambda: f"Finished {self._what} in {seconds:.9f} sec", config.log_compiles.value)
 
 

@@ -307,8 +307,8 @@ class PjitFunction(Generic[P, R]):
         flat = call.flat
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
-        with compile_log.timed(f"tracing {function_name(self._fun)} for jit"), \
-                progress.shown(f"tracing {function_name(self._fun)}"):
+        name = function_name(self._fun)
+        with compile_log.timed(f"tracing {name} for jit", compile_log.TRACED, name), progress.shown(f"tracing {name}"):
             if state.trace is eval_trace:
                 differing.noticed.clear()
             before = len(differing.noticed)
@@ -319,7 +319,7 @@ class PjitFunction(Generic[P, R]):
                     closed, noticed = trace_to_jaxpr(flat, call.avals, info), []
         check_returned(closed, flat.structure, "jit")
         closed, captured = hoist_tracers(closed)
-        program = Specialisation(function_name(self._fun), flat.structure)
+        program = Specialisation(name, flat.structure)
         program.closed = closed
         program.captured = captured
         program.noticed = noticed

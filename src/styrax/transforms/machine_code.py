@@ -75,7 +75,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
 
     def build(program: ClosedJaxpr) -> Code:
         compile_log.compiling(name, program.in_avals)
-        with compile_log.timed(f"XLA compilation of jit({name})"), \
+        with compile_log.timed(f"XLA compilation of jit({name})", compile_log.COMPILED, f"jit({name})"), \
                 progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
             more: dict[str, Any] = {"said": said} if isinstance(device, ManyDevices) else {}
             if options:

@@ -183,15 +183,15 @@ def _batch_get(axis_data: AxisData, args: Any, dims: Any, *, tree: Any) -> Any:
     return get_p.bind(ref, *leaves, tree=structure), dim
 
 
-def _batch_update(primitive: Primitive) -> Callable:
+def _batch_update(primitive: Primitive, operation: str) -> Callable:
     def rule(axis_data: AxisData, args: Any, dims: Any, *, tree: Any) -> Any:
         ref, value, *idx = args
         ref_dim, value_dim, *idx_dims = dims
         if ref_dim is None:
-            if value_dim is None and all(d is None for d in idx_dims):
+            if primitive is swap_p and value_dim is None and all(d is None for d in idx_dims):
                 return primitive.bind(*args, tree=tree), None
-            raise Exception(
-                "performing a set/swap operation with vmapped value on an unbatched array reference of type "
+            raise Exception(  # additions count, so that those of all elements are not one
+                f"performing {operation} operation with vmapped value on an unbatched array reference of type "
                 f"{get_aval(ref).str_short(short_dtypes=False)}. Move the array reference to be an argument to the "
                 "vmapped function?")
         leaves, structure, dim = _batched_view(ref, ref_dim, idx, idx_dims, tree, axis_data.size)
@@ -214,7 +214,7 @@ rules.transposes.update({
     addupdate_p: _transpose_addupdate,
 })
 rules.fancy_batchers.update({
-    new_ref_p: _batch_new_ref, get_p: _batch_get, swap_p: _batch_update(swap_p),
-    addupdate_p: _batch_update(addupdate_p),
+    new_ref_p: _batch_new_ref, get_p: _batch_get, swap_p: _batch_update(swap_p, "a set/swap"),
+    addupdate_p: _batch_update(addupdate_p, "an addupdate"),
 })
 rules.batchers[freeze_p] = _batch_freeze

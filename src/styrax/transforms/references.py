@@ -340,17 +340,18 @@ def ref_addupdate(ref: Ref | TransformedRef, idx: Index, x: ArrayLike) -> None:
 
 
 def _to_dtype(ref: AbstractRef, transforms: Sequence[Transform], value: Any) -> Any:
-    """Weakly typed values take the dtype of what a view shows where that is of their kind."""
+    """Weakly typed values, and all integers, take the dtype of what a view shows where that is of their kind."""
     aval = get_aval(value)
-    if not isinstance(ref.inner_aval, ShapedArray) or not aval.weak_type:
+    if not isinstance(ref.inner_aval, ShapedArray) or aval.is_high or isinstance(aval, AbstractRef):
         return value
     _, dtype = _shape_and_dtype(ref, transforms)
-    if isinstance(dtype, dtypes.ExtendedDType):
+    if dtype == aval.dtype and not aval.weak_type or isinstance(dtype, dtypes.ExtendedDType):
         return value
-    kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
+    kinds = (np.bool_, np.integer, np.floating, np.complexfloating) if aval.weak_type else (np.integer,)
     if not any(dtypes.issubdtype(aval.dtype, k) and dtypes.issubdtype(dtype, k) for k in kinds):
         return value
-    if type(value) in (bool, int, float, complex):
+    if type(value) in (bool, float, complex) or type(value) is int and dtypes.iinfo(dtype).min <= value <= dtypes.iinfo(
+            dtype).max:
         return np.asarray(value, dtype)
     return hooks.lax.convert_element_type(value, dtype)
 
@@ -363,6 +364,7 @@ freeze_p = Primitive("freeze")
 get_p = Primitive("get")
 swap_p = Primitive("swap")
 addupdate_p = Primitive("addupdate", multiple_results=True)
+addupdate_p.ref_primitive = True
 
 
 def _get_text(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:

@@ -119,6 +119,14 @@ def _add_any_aval(x: Any, y: Any) -> Any:
     return x
 
 
+@add_any_p.def_impl
+def _add_any(x: Any, y: Any) -> Any:
+    """Of values at hand the sum is that of `add`: weakly typed only if both are, not as the first."""
+    if get_aval(x).weak_type and not get_aval(y).weak_type:
+        x, y = y, x
+    return add_any_p._backend_impl(x, y)
+
+
 def add_any(x: PyTree, y: PyTree) -> PyTree:
     """The sum of two tangents of one type."""
     return add_any_p.bind(x, y)

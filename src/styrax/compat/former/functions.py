@@ -147,3 +147,10 @@ def register_keypaths(ty: type, handler: Callable[[Any], Iterable[Any]]) -> None
 def disable_x64() -> AbstractContextManager[None]:
     """A context in which 64-bit types are off."""
     return enable_x64(False)
+
+
+def sph_harm(m: ArrayLike, n: ArrayLike, theta: ArrayLike, phi: ArrayLike, n_max: int | None = None) -> Array:
+    """Spherical harmonics; `theta` is the azimuth here."""
+    from styrax.scipy.special import sph_harm_y
+
+    return sph_harm_y(n, m, phi, theta, n_max=n_max)

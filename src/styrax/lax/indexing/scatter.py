@@ -383,7 +383,7 @@ def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, dimension_n
         out = scatter_p.bind(operand, indices, updates, **params)
         return out, ad.Zero.from_primal_value(out)
     if update_jaxpr is not None:
-        raise NotImplementedError("the derivative of scatter_apply is not defined")
+        raise NotImplementedError("scatter_apply JVP not implemented")
     t_operand, t_updates = ad.instantiate_zeros(t_operand), ad.instantiate_zeros(t_updates)
     out = scatter_p.bind(operand, indices, updates, **params)
     if unique_indices:

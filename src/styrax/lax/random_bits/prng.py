@@ -23,7 +23,7 @@ from styrax.transforms import ad, batching
 from styrax.transforms.alike import tells_apart
 
 from .. import sharding_rules
-from ..casting import convert_element_type
+from ..casting import convert_element_type, copy_p
 from ..shaping.reshaping import reshape
 from ..shaping.shapes import check_shape
 from .bit_generator import rbg_fold_in, rbg_random_bits, rbg_seed, rbg_split, unsafe_rbg_fold_in, unsafe_rbg_split
@@ -280,5 +280,7 @@ physicals[random_clone_p] = lambda context, data: data
 
 
 def random_clone(keys: Any) -> Any:
-    """The same keys, as if never used, for code under `jax_debug_key_reuse`."""
+    """The same keys, as if never used, for code under `jax_debug_key_reuse`; the data of keys counts no use."""
+    if not isinstance(get_aval(keys).dtype, KeyTy):
+        return copy_p.bind(keys)
     return random_clone_p.bind(keys)

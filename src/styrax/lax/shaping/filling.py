@@ -372,7 +372,7 @@ def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
     if shape_of(fill_value):
         raise TypeError(f"full_like must be called with scalar fill_value, got one of shape {shape_of(fill_value)}.")
     if dtype is None:
-        dtype = dtypes.canonicalize_dtype(aval.dtype) if isinstance(x, np.ndarray) else aval.dtype
+        dtype = dtypes.canonicalize_dtype(aval.dtype) if isinstance(x, (np.ndarray, np.generic)) else aval.dtype
     else:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full_like")
     if isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:

@@ -56,7 +56,7 @@ def _start(b: PyTree, x0: PyTree) -> tuple[PyTree, PyTree]:
                          f"{tree.tree_structure(x0)} vs {tree.tree_structure(b)}")
     shapes = [[x.shape for x in tree.tree_leaves(t)] for t in (x0, b)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"x0 and b must have matching shape: {shapes[0]} vs {shapes[1]}")
+        raise ValueError(f"arrays in x0 and b must have matching shapes: {shapes[0]} vs {shapes[1]}")
     return b, x0
 
 

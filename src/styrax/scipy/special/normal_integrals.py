@@ -101,7 +101,7 @@ def ndtr(x: ArrayLike) -> Array:
     Returns:
       an array of the shape of `x`.
     """
-    (x,) = promote_args_inexact("ndtr", x)
+    (x,) = promote_args_inexact("ndtr", asarray(x))
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise TypeError(f"x.dtype={dtype_of(x)} is not supported, see docstring for supported types.")
     return _ndtr(asarray(x))
@@ -181,7 +181,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     if not (isinstance(series_order, int) and 0 <= series_order <= _LOG_NDTR_TERMS):
         kind = ValueError if isinstance(series_order, int) else TypeError
         raise kind(f"log_ndtr takes an int from 0 to {_LOG_NDTR_TERMS} as series_order, got {series_order!r}")
-    (x,) = promote_args_inexact("log_ndtr", x)
+    (x,) = promote_args_inexact("log_ndtr", asarray(x))
     if dtype_of(x) not in _LOG_NDTR_BOUNDS:
         known = " and ".join(sorted(map(str, _LOG_NDTR_BOUNDS)))
         raise TypeError(f"log_ndtr is defined for {known}, not for {dtype_of(x)}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.trees.tree import register_pytree_node_class
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.accumulations import cumsum, nanstd, nansum
@@ -193,8 +194,12 @@ def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "pr
     raise ValueError(f"{nan_policy} is not supported")
 
 
+_KDE_ARRAYS = ("neff", "dataset", "weights", "covariance", "inv_cov")
+
+
+@register_pytree_node_class
 class gaussian_kde:
-    """A density estimated from points by a sum of normal densities.
+    """A density estimated from points by a sum of normal densities. It is a pytree of the arrays that it holds.
 
     Args:
       dataset: points as columns, or a vector of numbers.
@@ -213,7 +218,6 @@ class gaussian_kde:
             raise ValueError("`dataset` input should have multiple elements.")
         (dataset,) = promote_dtypes_inexact(dataset)
         self.dataset = dataset
-        self.d, self.n = dataset.shape
         if weights is not None:
             weights = atleast_1d(convert(asarray(unwrap(weights)), dataset.dtype))
             if weights.ndim != 1:
@@ -226,25 +230,46 @@ class gaussian_kde:
         self.neff = divide(1, lax.reduce_sum(lax.square(self.weights), (0,)))
         self.set_bandwidth(bw_method)
 
+    @property
+    def d(self) -> int:
+        return self.dataset.shape[0]
+
+    @property
+    def n(self) -> int:
+        return self.dataset.shape[1]
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+        return tuple(getattr(self, name) for name in _KDE_ARRAYS), None
+
+    @classmethod
+    def tree_unflatten(cls, aux: None, arrays: tuple[Any, ...]) -> gaussian_kde:
+        self = object.__new__(cls)
+        for name, x in zip(_KDE_ARRAYS, arrays, strict=True):
+            setattr(self, name, x)
+        return self
+
+    def __repr__(self) -> str:
+        return f"gaussian_kde({', '.join(f'{name}={getattr(self, name)!r}' for name in _KDE_ARRAYS)})"
+
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Sets the width of the normal densities, as for the constructor."""
         if bw_method is None or bw_method == "scott":
-            self.factor = lax.pow(self.neff, convert(-1.0 / (self.d + 4), self.dataset.dtype))
+            factor = lax.pow(self.neff, convert(-1.0 / (self.d + 4), self.dataset.dtype))
         elif bw_method == "silverman":
             base = multiply(self.neff, (self.d + 2) / 4.0)
-            self.factor = lax.pow(base, convert(-1.0 / (self.d + 4), self.dataset.dtype))
+            factor = lax.pow(base, convert(-1.0 / (self.d + 4), self.dataset.dtype))
         elif callable(bw_method):
-            self.factor = bw_method(self)
+            factor = bw_method(self)
         elif np.ndim(bw_method) == 0 and not isinstance(bw_method, str):
-            self.factor = asarray(bw_method)
+            factor = asarray(bw_method)
         else:
             raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar, or a callable.")
         from styrax.numpy.linalg import inv
         from styrax.numpy.statistics import cov
 
         data_covariance = atleast_2d(cov(self.dataset, rowvar=True, bias=False, aweights=self.weights))
-        self.covariance = multiply(data_covariance, lax.square(asarray(self.factor)))
-        self.inv_cov = divide(inv(data_covariance), lax.square(asarray(self.factor)))
+        self.covariance = multiply(data_covariance, lax.square(asarray(factor)))
+        self.inv_cov = divide(inv(data_covariance), lax.square(asarray(factor)))
 
     def _log_terms(self, points: Any) -> Array:
         """The logarithms of the normal densities of all pairs of a data point (rows) and a point (columns)."""
