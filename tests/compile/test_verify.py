@@ -38,6 +38,8 @@ BUFFERS = """
 buffer arg0: float32 x 64 arg
 buffer arg1: int64 x 64 arg
 buffer t0: float32 x 64
+buffer t1: float32 x 64
+buffer t9: float32 x 63
 buffer out0: float32 x 64 out
 """
 
@@ -55,6 +57,10 @@ WRONG = {
     "reads backwards from beyond": ("for i0 < 64:\n  out0[i0] = arg0[(64 + -1*i0)]", "reaches from 1 to 64, outside"),
     "writes an argument": ("arg0[0] = 1.0:float32", "arg0 belongs to the caller"),
     "copies into an argument": ("copy arg0[0] <- out0[0] x 64", "arg0 belongs to the caller"),
+    "exchanges an argument": ("for i0 < 3:\n  exchange arg0 with t0", "the program's own"),
+    "exchanges buffers that differ": ("for i0 < 3:\n  exchange out0 with t9", "pairs of one size and kind"),
+    "exchanges a buffer twice": ("for i0 < 3:\n  exchange out0 with t0, out0 with t1", "pairs of one size and kind"),
+    "exchanges in a parallel loop": ("for i0 < 64 parallel:\n  exchange out0 with t0", "parallel loop exchange"),
     "copies beyond the end": ("copy out0[1] <- arg0[0] x 64", "reaches from 1 to 64, outside"),
     "copies from beyond the end": ("copy out0[0] <- arg0[32] x 33", "reaches from 32 to 64, outside"),
     "open and not closed": ("open a0 = 0.0:float32\nfor r0 < 64:\n  a0 add= arg0[r0]", "opened and not closed"),

@@ -11,6 +11,7 @@ from .ir.loopir import (
     Buffer,
     Call,
     Copy,
+    Exchange,
     Fold,
     If,
     Let,
@@ -97,6 +98,8 @@ def _written(s: Statement) -> Iterator[Buffer | Expr]:
             yield x.buffer
         elif isinstance(x, Copy | Transpose):
             yield x.target
+        elif isinstance(x, Exchange):
+            yield from (b for pair in x.pairs for b in pair)
         elif isinstance(x, Call):
             yield from x.writes
         elif isinstance(x, Fold):

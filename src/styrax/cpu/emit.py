@@ -6,7 +6,8 @@ gets what it needs from around through an environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..compile import costs
@@ -37,6 +38,7 @@ class Function:
         self.accesses = values.accesses
         self.frame: Frame = Frame(writer, values, None if parent is None else parent.frame)
         self.nested = parent is not None
+        self.slots: dict[Buffer, str] = {}  # where pointers to buffers that exchange their memories stand
         self.arena, self.module, self.op, self.line, self.value = (
             writer.arena, writer.module, writer.op, writer.line, values.value)
 
@@ -253,6 +255,48 @@ class Function:
             self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
         self.accesses.forget(s.target)
 
+    def _exchange(self, s: loopir.Exchange) -> None:
+        """Of the memories of pairs each is the other's from now on: their pointers stand in slots from turn to turn."""
+        for pair in s.pairs:
+            roots = [self.module.placement.root(b) for b in pair]
+            for slot, pointer in zip(map(self.slots.__getitem__, roots), map(self.values.pointer, reversed(roots)),
+                                     strict=True):
+                self.line(f"store ptr {pointer}, ptr {slot}")
+
+    @contextmanager
+    def _exchanging(self, body: Sequence[Statement]) -> Iterator[list[Buffer]]:
+        """Around a loop with such a body: gives the buffers that change their memories."""
+        roots = self._exchanged(body)
+        if not roots:
+            yield roots
+            return
+        around = dict(self.slots)  # of loops around, which exchange the same buffers perhaps
+        before = {b: self.values.pointer(b) for b in roots}
+        homes = {b: self.module.homes.pop(b) for b in roots if b in self.module.homes}
+        for b in roots:
+            slot = self.slots[b] = self.writer.fresh()
+            self.writer.entry.append(f"  {slot} = alloca ptr")
+            self.line(f"store ptr {before[b]}, ptr {slot}")
+        yield roots
+        self.values.pointers.update(before)
+        self.module.homes.update(homes)
+        for b in roots[::2]:
+            own, held = before[b], self.op(f"load ptr, ptr {self.slots[b]}")
+            size = self.op(f"select i1 {self.op(f'icmp eq ptr {held}, {own}')}, i64 0, i64 {b.nbytes}")
+            self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+            self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {own}, ptr {held}, i64 {size}, i1 false)")
+        self.slots = around
+
+    def _exchanged(self, body: Sequence[Statement]) -> list[Buffer]:
+        """The buffers that turns of a loop with such a body exchange, in pairs."""
+        pairs = next((s.pairs for s in reversed(body) if isinstance(s, loopir.Exchange)), ())
+        return [self.module.placement.root(b) for pair in pairs for b in pair]
+
+    def _turn(self, exchanged: Sequence[Buffer]) -> None:
+        """At the start of a turn: where the buffers are now."""
+        for b in exchanged:
+            self.values.pointers[b] = self.op(f"load ptr, ptr {self.slots[b]}")
+
     def _transpose(self, s: loopir.Transpose) -> None:
         with self.writer.scope():
             self.accesses.turn(s)
@@ -330,11 +374,16 @@ class Function:
             self.accesses.forget(b)
 
     def _while(self, s: loopir.While) -> None:
+        with self._exchanging(s.body) as exchanged:
+            self._while_turns(s, exchanged)
+
+    def _while_turns(self, s: loopir.While, exchanged: Sequence[Buffer]) -> None:
         writes = self.frame.writes(s.head, s.body)
         head, body, end = self.writer.label("head"), self.writer.label("body"), self.writer.label("end")
         with self.writer.scope(writes, loop=True):
             self.line(f"br label %{head}")
             self.writer.start(head)
+            self._turn(exchanged)
             self.run(s.head)
             condition = self._any(s.condition)
             if s.open_ended:
@@ -366,7 +415,8 @@ class Function:
             self._parallel(s)
         else:
             extent = self.value(self.arena.index(s.extent))
-            self.loop(s, "0", extent)
+            with self._exchanging(s.body):
+                self.loop(s, "0", extent)
         for b in self.frame.writes(s.body):
             self.accesses.forget(b)
 
@@ -423,6 +473,7 @@ class Function:
             self.values.vectors.add(lanes.var)
         self.values.depths[s.var] = len(self.writer.scopes) - 1
         self.values.names[s.var] = i
+        self._turn(self._exchanged(s.body))
         self.run(s.body)
         if lanes is not None:
             self.values.lanes = previous

@@ -16,6 +16,7 @@ from ..compile.ir.loopir import (
     BufferKind,
     Call,
     Copy,
+    Exchange,
     Loop,
     LoopKind,
     Scratch,
@@ -100,6 +101,8 @@ class Frame:
                     out.add(self.root(s.buffer))
                 elif isinstance(s, Copy | Transpose):
                     out.add(self.root(s.target))
+                elif isinstance(s, Exchange):
+                    out.update(self.root(b) for pair in s.pairs for b in pair)
                 elif isinstance(s, Call):
                     out.update(map(self.root, s.writes))
         return frozenset(out)

@@ -19,6 +19,7 @@ from ..compile.ir.loopir import (
     Close,
     Copy,
     Declare,
+    Exchange,
     Fold,
     Let,
     Loop,
@@ -114,6 +115,8 @@ class Form:
         elif isinstance(s, Copy):
             tokens += (self._buffer(s.target, tokens), self._buffer(s.source, tokens),
                        s.count if isinstance(s.count, int) else self._expr(s.count, tokens))
+        elif isinstance(s, Exchange):
+            tokens += [self._buffer(b, tokens) for pair in s.pairs for b in pair]
         elif isinstance(s, Transpose):
             tokens += (self._buffer(s.target, tokens), s.target_stride, self._buffer(s.source, tokens),
                        s.source_stride, s.rows, s.columns)

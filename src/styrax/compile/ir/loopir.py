@@ -390,6 +390,19 @@ class Copy(Statement):
                  f"{self.source}[{show(self.source_offset)}] x {self.count}", ()),)
 
 
+class Exchange(Statement):
+    """At the end of a turn of a loop: of each pair of buffers, the carried one and the one with its next value, each
+    has the other's memory from now on. After the last turn the carried ones' elements are in their own memory."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: Sequence[tuple[Buffer, Buffer]]):
+        self.pairs = tuple(pairs)
+
+    def parts(self) -> Sequence[Part]:
+        return ((f"exchange {', '.join(f'{a} with {b}' for a, b in self.pairs)}", ()),)
+
+
 class Transpose(Statement):
     """Copies a matrix turned: target[target_offset + target_stride·c + r] = source[source_offset + source_stride·r + c]
     for each of `rows` rows r of the source and `columns` columns c."""
@@ -493,8 +506,8 @@ class Together(Statement):
 
 # all there are: what is read, verified and emitted
 STATEMENTS: tuple[type[Statement], ...] = (
-    Call, Close, Copy, Declare, Fold, If, Let, Loop, Open, Pack, Scratch, Set, Store, Switch, Together, Transpose,
-    While)
+    Call, Close, Copy, Declare, Exchange, Fold, If, Let, Loop, Open, Pack, Scratch, Set, Store, Switch, Together,
+    Transpose, While)
 
 
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -537,6 +550,8 @@ def declarations(body: Sequence[Statement], buffers: Sequence[Buffer]) -> list[s
         elif isinstance(s, Copy):
             used |= {s.target, s.source}
             exprs += [s.count] if isinstance(s.count, Expr) else []
+        elif isinstance(s, Exchange):
+            used.update(*s.pairs)
         elif isinstance(s, Transpose):
             used |= {s.target, s.source}
         elif isinstance(s, Call):

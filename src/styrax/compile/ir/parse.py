@@ -202,6 +202,11 @@ class _Reader:
         return loopir.Copy(self.buffers[match[1]], self.expr(match[2]), self.buffers[match[3]], self.expr(match[4]),
                     unwrap(self.expr(match[5])))
 
+    def _exchange(self, text: str, indent: int) -> Statement:
+        pairs = [re.fullmatch(r"(\w+) with (\w+)", pair) for pair in text.split(", ")]
+        return loopir.Exchange([(self.buffers[m[1]], self.buffers[m[2]]) if m else self.fail("no such exchange")
+                                for m in pairs])
+
     def _transpose(self, text: str, indent: int) -> Statement:
         match = re.fullmatch(r"(\w+)\[(.*)\] by (\d+) <- (\w+)\[(.*)\] by (\d+), (\d+) x (\d+)", text)
         if match is None:

@@ -19,23 +19,41 @@ The statements stay as they are: a buffer that became another is written as that
       copy out0[0] <- out0[0] x 64
     copy out0[0] <- out0[0] x 64
 
-What is copied to itself is no copy.
+What is copied to itself is no copy. Where a turn reads what it carries after it has begun to make the next value, as
+stencils do, the two stay apart, and in place of the copy they exchange their memories (double buffering).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from ..costs import instructions
 from ..ir.expr import LOADS, Expr, walk
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, Transpose, While, statements
+from ..ir.loopir import (
+    Buffer,
+    BufferKind,
+    Call,
+    Copy,
+    Exchange,
+    Loop,
+    LoopKind,
+    Statement,
+    Store,
+    Together,
+    Transpose,
+    While,
+    rewrite,
+    statements,
+)
 from ..ir.placement import Aliases, Placement, root
 from ..program import Program
 
 ALIGNMENT = 64  # bytes: a cache line, and a vector
+WORTH_EXCHANGE = 1 << 12  # bytes of a carried buffer from which two memories in turns are better than a copy
 
 
 class Events:
@@ -49,6 +67,7 @@ class Events:
         self.writes: dict[Buffer, list[tuple[int, Any]]] = {}
         self.copies: list[tuple[int, Copy, tuple[int, ...]]] = []
         self.loops: list[list[int]] = []  # [start, end] of each loop
+        self.loop_statements: list[Loop | While] = []
         self.path: list[int] = []  # loops around the current position
         self.loops_of: dict[int, tuple[int, ...]] = {}
         self._expr_memo: dict[Expr, list[tuple[Buffer, Expr]]] = {}
@@ -78,6 +97,11 @@ class Events:
                 self.reads.setdefault(self.root(s.source), []).append((now, (s, None)))
                 self.writes.setdefault(self.root(s.target), []).append((now, (s, None)))
                 self.copies.append((now, s, tuple(self.path)))
+            elif isinstance(s, Exchange):
+                for a, b in s.pairs:
+                    for buffer in (self.root(a), self.root(b)):
+                        self.reads.setdefault(buffer, []).append((now, (s, None)))
+                        self.writes.setdefault(buffer, []).append((now, (s, None)))
             elif isinstance(s, Transpose):
                 self.reads.setdefault(self.root(s.source), []).append((now, (s, None)))
                 self.writes.setdefault(self.root(s.target), []).append((now, (s, None)))
@@ -87,9 +111,10 @@ class Events:
                 for b in s.writes:
                     self.writes.setdefault(self.root(b), []).append((now, (s, None)))
             looping = isinstance(s, (Loop, While))
-            if looping:
+            if isinstance(s, (Loop, While)):
                 number = len(self.loops)
                 self.loops.append([now, now])
+                self.loop_statements.append(s)
                 self.path.append(number)
             for inner in s.bodies():
                 # of statements side by side, the first stands for all: they are iterations of one
@@ -105,10 +130,15 @@ def run(program: Program) -> Program:
     events = Events(program.statements, program.placement.aliases)
     coalesce(events)
     reuse_donated(events, program.inputs, program.outputs)
+    exchanges = double_buffered(events)
+    pairs = {copy: pair for found in exchanges.values() for copy, pair in found.items()}
     body = program.statements
+    if pairs:
+        body = rewrite(body, lambda s: [_exchanging(s, pairs)])
     turning = any(isinstance(s, While) and s.open_ended for s in statements(body))
-    return program.replace(work=instructions(body), least_work=instructions(body, endless=1.0) if turning else None,
-                           placement=place(events, program.builder.buffers))
+    return program.replace(statements=body, work=instructions(body),
+                           least_work=instructions(body, endless=1.0) if turning else None,
+                           placement=place(events, program.builder.buffers, exchanges))
 
 
 def coalesce(events: Events) -> None:
@@ -196,6 +226,50 @@ def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int
     return t < w
 
 
+Pairs = dict[Statement, tuple[Buffer, Buffer]]  # by the copies between them
+Exchanges = dict[Statement, Pairs]  # by loop
+
+
+def double_buffered(events: Events) -> Exchanges:
+    """Which loops' turns end with copies of next values over carried ones whose memories may be exchanged instead: each
+    next value is made in the turn, has its memory for itself while the loop lasts, and is nothing else's source."""
+    found: Exchanges = {}
+    at = {copy: now for now, copy, _ in events.copies}
+    for (start, end), loop in zip(events.loops, events.loop_statements, strict=True):
+        if isinstance(loop, Loop) and (loop.kind is not LoopKind.SERIAL or loop.parallel or loop.rest is not None):
+            continue
+        tail = list(takewhile(lambda s: isinstance(s, Copy), reversed(loop.body)))
+        sides = [events.root(b) for s in tail if isinstance(s, Copy) for b in (s.target, s.source)
+                 if events.root(s.target) is not events.root(s.source)]
+        for copy in tail:
+            assert isinstance(copy, Copy)
+            a, b = events.root(copy.target), events.root(copy.source)
+            if a is b or sides.count(a) > 1 or sides.count(b) > 1 or not _is_whole(copy, a, b):
+                continue
+            own = a.kind in (BufferKind.TEMP, BufferKind.OUT) and b.kind is BufferKind.TEMP
+            if not own or a.nbytes < WORTH_EXCHANGE:
+                continue
+            reads, writes = ([t for t, _ in table.get(b, ())] for table in (events.reads, events.writes))
+            overwritten = [t for t, _ in events.writes.get(a, ()) if start <= t <= end]
+            made = writes and start < min(writes) < min(reads) and max(*reads, *writes) < end
+            if made and overwritten == [at[copy]]:
+                found.setdefault(loop, {})[copy] = a, b
+    return found
+
+
+def _is_whole(copy: Copy, a: Buffer, b: Buffer) -> bool:
+    return (a.size == b.size == copy.count and isinstance(a.size, int) and a.dtype == b.dtype
+            and _is_zero(copy.target_offset) and _is_zero(copy.source_offset))
+
+
+def _exchanging(s: Statement, pairs: Pairs) -> Statement:
+    """A loop whose turns end with an exchange in place of copies; others as they are."""
+    *others, body = s.bodies() or ([],)
+    gone = [x for x in body if x in pairs]
+    return s.with_bodies([*others, [*(x for x in body if x not in pairs), Exchange([pairs[x] for x in gone])]]
+                         ) if gone else s
+
+
 def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
     """Lets results take the memory of donated arguments whose last reads are where the results are written."""
     free = [b for b in inputs if b is not None and b.donated and not any(
@@ -214,8 +288,10 @@ def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequ
                 break
 
 
-def place(events: Events, buffers: Sequence[Buffer]) -> Placement:
+def place(events: Events, buffers: Sequence[Buffer], exchanges: Exchanges) -> Placement:
     """Offsets in the workspace: greedy by size, first gap that is free for a buffer's whole life."""
+    around = {b: events.loops[i] for i, loop in enumerate(events.loop_statements)
+              for _, b in exchanges.get(loop, {}).values()}
     lives: dict[Buffer, tuple[int, int]] = {}
     for buffer in buffers:
         if buffer.kind is not BufferKind.TEMP or buffer in events.aliases or not isinstance(buffer.size, int):
@@ -239,6 +315,8 @@ def place(events: Events, buffers: Sequence[Buffer]) -> Placement:
             if reads and writes and min(reads) < min(writes):
                 start = min(start, events.loops[number][0])
                 end = max(end, events.loops[number][1])
+        if buffer in around:  # it holds what is carried every other turn
+            start, end = min(start, around[buffer][0]), max(end, around[buffer][1])
         lives[buffer] = (start, end)
     offsets: dict[Buffer, int] = {}
     total = 0

@@ -1,0 +1,171 @@
+"""Carries that turns read after they have begun to make the next ones: two memories in turns, against NumPy."""
+
+import numpy as np
+import pytest
+
+import styrax as jax
+import styrax.numpy as jnp
+from styrax import lax
+from tests.lax.harness import ENGINES, execute, stage
+
+N = 40  # 6400 bytes as float32: large enough that memories are exchanged
+X = np.linspace(-1, 2, N * N, dtype=np.float32).reshape(N, N)
+TURNS = [0, 1, 2, 3, 7, 10]
+
+
+def blur(x, j=jnp):
+    return (j.roll(x, 1, 0) + j.roll(x, -1, 0) + j.roll(x, 1, 1) + x) * np.float32(0.25)
+
+
+def blurred(x, turns):
+    for _ in range(turns):
+        x = blur(x, np)
+    return x
+
+
+def exchanges(f, *args):
+    return jax.jit(f).lower(*args).compile().as_text().count("exchange ")
+
+
+def close(found, wanted, **tolerance):
+    np.testing.assert_allclose(np.asarray(found), wanted, **{"rtol": 1e-5, "atol": 1e-6, **tolerance})
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_scan(turns):
+    def f(x):
+        return lax.scan(lambda c, _: (blur(c), c[0, 0]), x, None, length=turns)
+
+    out, seen = jax.jit(f)(X)
+    close(out, blurred(X, turns))
+    close(seen, [blurred(X, k)[0, 0] for k in range(turns)])
+    assert exchanges(f, X) == (turns > 0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("turns", [3, 4])
+def test_engines(engine, turns):
+    closed = stage(lambda x: lax.fori_loop(0, turns, lambda i, c: blur(c), x), [X])
+    close(execute(engine, closed, [X])[0], blurred(X, turns))
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_loops_of_unknown_length(turns):
+    @jax.jit
+    def f(x, n):
+        return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, blur(c[1])), (0, x))[1] + 1
+
+    close(f(X, turns), blurred(X, turns) + 1)
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_predicates_that_read_what_is_exchanged(turns):
+    first = np.abs(X).sum()
+
+    @jax.jit
+    def f(x):
+        return lax.while_loop(lambda c: (jnp.abs(c[1]).sum() > 0) & (c[0] < turns),
+                              lambda c: (c[0] + 1, blur(c[1])), (0, x))[1]
+
+    assert first > 0
+    close(f(X), blurred(X, turns))
+
+
+def test_several_carries():
+    def f(u, v):
+        def turn(c, _):
+            u, v, w = c
+            v = v + blur(u) - u
+            return (u + v * 0.5, v, w + 1), u.sum()
+
+        return lax.scan(turn, (u, v, jnp.zeros(3)), None, length=9)
+
+    (u, v, w), seen = jax.jit(f)(X, X * 0)
+    a, c = X, X * 0
+    sums = []
+    for _ in range(9):
+        sums.append(a.sum())
+        c = c + blur(a, np) - a
+        a = a + c * np.float32(0.5)
+    close(u, a, rtol=1e-4, atol=1e-4)
+    close(v, c, rtol=1e-4, atol=1e-4)
+    close(w, [9, 9, 9])
+    close(seen, sums, rtol=1e-3, atol=1e-2)
+    assert exchanges(f, X, X) == 1
+
+
+@pytest.mark.parametrize("outer", [1, 2, 5])
+def test_loops_in_loops(outer):
+    def f(x):
+        def turn(c, _):
+            return lax.fori_loop(0, 3, lambda i, c: blur(c), blur(c) + c), None
+
+        return lax.scan(turn, x, None, length=outer)[0]
+
+    wanted = X
+    for _ in range(outer):
+        wanted = blurred(blur(wanted, np) + wanted, 3)
+    close(jax.jit(f)(X), wanted, rtol=1e-4)
+
+
+def test_carries_that_move_on():
+    """Each carry takes the place of the next."""
+    def f(x, y):
+        return lax.fori_loop(0, 5, lambda i, c: (blur(c[1]), c[0], c[1]), (x, y, x))
+
+    a, c, d = X, X[::-1], X
+    for _ in range(5):
+        a, c, d = blur(c, np), a, c
+    for found, wanted in zip(jax.jit(f)(X, X[::-1].copy()), (a, c, d), strict=True):
+        close(found, wanted)
+
+
+def test_branches():
+    def f(x):
+        return lax.fori_loop(0, 7, lambda i, c: lax.cond(i % 3 == 1, lambda c: c[::-1] * 2, blur, c), x)
+
+    wanted = X
+    for i in range(7):
+        wanted = wanted[::-1] * 2 if i % 3 == 1 else blur(wanted, np)
+    close(jax.jit(f)(X), wanted)
+
+
+def test_slopes():
+    def f(x):
+        return jnp.sum(lax.scan(lambda c, _: (blur(jnp.sin(c)), None), x, None, length=4)[0] ** 2)
+
+    x = X.astype(np.float64)
+    with jax.enable_x64(True):
+        slope = np.asarray(jax.jit(jax.grad(f))(x))
+        for place in ((0, 0), (7, 31)):
+            ahead, behind = x.copy(), x.copy()
+            ahead[place] += 1e-5
+            behind[place] -= 1e-5
+            assert slope[place] == pytest.approx(float(f(ahead) - f(behind)) / 2e-5, rel=1e-5, abs=1e-8)
+
+
+def test_donated_and_mapped():
+    def f(x):
+        return lax.fori_loop(0, 5, lambda i, c: blur(c), x)
+
+    close(jax.jit(f, donate_argnums=0)(jnp.array(X)), blurred(X, 5))
+    stack = np.stack([X, X.T, -X])
+    close(jax.jit(jax.vmap(f))(stack), np.stack([blurred(x, 5) for x in stack]))
+
+
+def test_complex_and_integers():
+    z = (X + 1j * X[::-1]).astype(np.complex64)
+    close(jax.jit(lambda x: lax.fori_loop(0, 5, lambda i, c: jnp.roll(c, 1, 0) * 0.5 + c, x))(z), _rolled(z, 0.5))
+    k = np.arange(N * N, dtype=np.int32).reshape(N, N)
+    np.testing.assert_array_equal(
+        jax.jit(lambda x: lax.fori_loop(0, 5, lambda i, c: jnp.roll(c, 1, 0) * 3 + c, x))(k), _rolled(k, 3))
+
+
+def _rolled(x, factor):
+    for _ in range(5):
+        x = np.roll(x, 1, 0) * x.dtype.type(factor) + x
+    return x
+
+
+def test_small_carries_are_copied():
+    assert exchanges(lambda x: lax.fori_loop(0, 5, lambda i, c: blur(c), x), X[:4, :4]) == 0
