@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import HORIZONTAL, WORTH_REPEATING
 from ..ir.expr import NO_READS, Expr, coefficient, poly_terms, show, walk
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, Transpose, statements
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
 from ..lowering.builder import Builder
@@ -484,7 +484,7 @@ def region_uses(op: Operation, aliases: Aliases) -> tuple[set, set]:
                 reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
             if isinstance(s, Store):
                 writes.add(root(aliases, s.buffer))
-            elif isinstance(s, Copy):
+            elif isinstance(s, Copy | Transpose):
                 writes.add(root(aliases, s.target))
                 reads.add(root(aliases, s.source))
             elif isinstance(s, Call):

@@ -74,6 +74,12 @@ class Nest:
         self.add(loopir.Together([loopir.Store(target.buffer, target.place([self.b.index(i) for i in index]), value)
                                   for target, index, value in stores]))
 
+    def turn(self, target: Stored, to: Index, target_stride: int, source: Stored, at: Index, source_stride: int,
+             rows: int, columns: int) -> None:
+        """Copies a matrix turned (`loopir.Transpose`): from rows in memory to scratch memory, or from there to rows."""
+        self.add(loopir.Transpose(target.buffer, self.b.iadd(target.offset, to), target_stride, source.buffer,
+                                  self.b.iadd(source.offset, at), source_stride, rows, columns))
+
     def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
         self.add(loopir.Store(target.buffer, target.place([self.b.index(i) for i in index]), value))
 

@@ -73,6 +73,11 @@ class Nest(Protocol):
     def together(self, stores: Sequence[tuple[Value, Sequence[Index], Expr]]) -> None:
         """Stores (target, index, value) that share what they compute. None may read what another writes."""
 
+    def turn(self, target: Value, to: Index, target_stride: int, source: Value, at: Index, source_stride: int,
+             rows: int, columns: int) -> None:
+        """Copies rows in memory turned to scratch memory, or from there to rows: `rows` of the source, strides in
+        elements."""
+
     def let(self, e: Expr) -> Expr:
         """The expression, computed here once."""
 

@@ -95,11 +95,12 @@ class _Ends:
     def pair(self, x: Pair) -> Pair:
         return (x[1], x[0]) if self.inverse else x
 
-    def last(self, x: Pair) -> Expr:
+    def parts(self, x: Pair) -> Pair:
         re, im = self.pair(x)
-        if self.scale is not None:
-            re, im = self.b.mul(re, self.scale), self.b.mul(im, self.scale)
-        return self.b.complex(re, im)
+        return (re, im) if self.scale is None else (self.b.mul(re, self.scale), self.b.mul(im, self.scale))
+
+    def last(self, x: Pair) -> Expr:
+        return self.b.complex(*self.parts(x))
 
 
 def _width(b: Builder, size: Index, part: np.dtype, length: int | None = None) -> int:
@@ -136,36 +137,31 @@ def _along_columns(b: Builder, x: Value, axis: int, ends: _Ends) -> Value:
 
 
 def _along_rows(b: Builder, x: Value, ends: _Ends, count: Index) -> Value:
-    """Along the last axis: several rows are lanes, turned in registers where whole squares fit."""
+    """Along the last axis: several rows are lanes, turned on their way there and back."""
     shape, n = x.shape, x.shape[-1]
     assert isinstance(n, int)
     width = _width(b, count, ends.part)
-    if 8 <= n < width:
-        width = 8
     flat = b.reshaped(x, (count, n))
-    square = n >= width >= 4
+    if width < 4:
+        def few(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+            with blocks(b, nest, 1, count, width, work_of(n, width, ends.part)) as (_, row):
+                Lines(b, nest, n, width, ends.part).run(
+                    lambda j, lane: ends.first(flat.at((b.iadd(row, lane), j))),
+                    lambda k, lane, v: [(outs[0], (b.iadd(row, lane), k), ends.last(v))])
+
+        return b.reshaped(b.nest([((count, n), x.dtype)], few)[0], shape)
+    numbers, length = b.numbers(flat), 2 * n
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-        out = b.reshaped(outs[0], (count, n))
         with blocks(b, nest, 1, count, width, work_of(n, width, ends.part)) as (_, row):
-            lines = Lines(b, nest, n, width, ends.part)
-            if not square:
-                lines.run(lambda j, lane: ends.first(flat.at((b.iadd(row, lane), j))),
-                          lambda k, lane, v: [(out, (b.iadd(row, lane), k), ends.last(v))])
-                return
+            lines = Lines(b, nest, n, width, ends.part, beside=True)
             work, result = lines.scratch(), lines.scratch()
-            with covering(b, nest, n, width // 2) as first, lines.lanes() as lane:
-                start = (b.iadd(row, lane), first)
-                nest.together([(work, (part, b.iadd(first, r), lane), value) for r in range(width // 2)
-                               for part, value in enumerate(ends.first(b.turned(flat, start, r, width)))])
-            lines.run(lines.reader(work), lines.writer(result), work)
-            with covering(b, nest, n, width) as first, lines.lanes() as lane:
-                k = b.iadd(first, lane)
-                nest.together([(out, (b.iadd(row, r), k), ends.last((b.turned(result, (0, k, 0), r, width),
-                                                                     b.turned(result, (1, k, 0), r, width))))
-                               for r in range(width)])
+            read, write, start = lines.reader(work), lines.writer(result), b.imul(row, length)
+            nest.turn(work, b.int(0), width, numbers, start, length, width, length)
+            lines.run(lambda j, lane: ends.pair(read(j, lane)), lambda k, lane, v: write(k, lane, ends.parts(v)), work)
+            nest.turn(outs[0], start, length, result, b.int(0), width, length, width)
 
-    return b.reshaped(b.nest([(shape, x.dtype)], body)[0], shape)
+    return b.reshaped(b.pairs(b.nest([((count, length), ends.part)], body)[0]), shape)
 
 
 def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, columns: int) -> Value:
@@ -192,11 +188,10 @@ def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, colu
         """Transforms rows of line `at` of `source`."""
         lines = Lines(b, nest, columns, turned, part)
         work = lines.scratch()
-        with covering(b, nest, columns, lines.vector) as first, lines.squares() as (group, lane):
-            for p in (0, 1):
-                start = (p, at, b.iadd(row, b.iadd(group, lane)), first)
-                nest.together([(work, (p, b.iadd(first, r), b.iadd(group, lane)),
-                                b.turned(source, start, r, lines.vector)) for r in range(lines.vector)])
+        for p in (0, 1):
+            part_of_line = b.imul(b.iadd(b.imul(b.index(p), source.shape[1]), at), rows * columns)
+            nest.turn(work, b.int(p * columns * turned), turned, source, b.iadd(part_of_line, b.imul(row, columns)),
+                      columns, turned, columns)
         lines.run(lines.reader(work), lambda k, lane, v: [(
             out, (line, b.iadd(b.imul(k, rows), b.iadd(row, lane))), ends.last(v))], work)
 

@@ -65,14 +65,32 @@ def chirps(n: int, length: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray
 
 
 class Lines:
-    """Transforms of `width` lines side by side, inside a nest: of a power of two of them."""
+    """Transforms of `width` lines side by side, inside a nest: of a power of two of them. In scratch memory the parts
+    of an element stand `beside` each other, or all real parts before all imaginary ones."""
 
-    def __init__(self, b: Builder, nest: Nest, length: int, width: int, dtype: np.dtype):
+    def __init__(self, b: Builder, nest: Nest, length: int, width: int, dtype: np.dtype, beside: bool = False):
         self.b, self.nest, self.length, self.width, self.dtype = b, nest, length, width, dtype
+        self.beside = beside
         self.vector = min(width, b.vector_bytes // dtype.itemsize)
 
     def scratch(self, length: int | None = None) -> Value:
-        return self.nest.scratch((2, length or self.length, self.width), self.dtype)
+        size = length or self.length
+        return self.nest.scratch((size, 2, self.width) if self.beside else (2, size, self.width), self.dtype)
+
+    def place(self, part: int, k: Index, lane: Expr) -> tuple[Index, ...]:
+        return (k, part, lane) if self.beside else (part, k, lane)
+
+    @contextmanager
+    def lanes(self) -> Iterator[Expr]:
+        """A loop over the lines."""
+        if self.width == 1:
+            yield self.b.int(0)
+            return
+        with self.nest.loop(self.width, vector=True, lanes=self.vector) as lane:
+            yield lane
+
+    def place(self, part: int, k: Index, lane: Expr) -> tuple[Index, ...]:
+        return (k, part, lane) if self.beside else (part, k, lane)
 
     @contextmanager
     def lanes(self) -> Iterator[Expr]:
@@ -91,10 +109,13 @@ class Lines:
                 yield self.b.imul(group, self.vector), lane
 
     def reader(self, source: Value) -> Read:
-        return lambda j, lane: (source.at((0, j, lane)), source.at((1, j, lane)))
+        def at(part: int, j: Expr, lane: Expr) -> Expr:
+            return source.at([self.b.index(i) for i in self.place(part, j, lane)])
+
+        return lambda j, lane: (at(0, j, lane), at(1, j, lane))
 
     def writer(self, target: Value) -> Write:
-        return lambda k, lane, value: [(target, (part, k, lane), value[part]) for part in (0, 1)]
+        return lambda k, lane, value: [(target, self.place(part, k, lane), value[part]) for part in (0, 1)]
 
     def factor(self, table: Value, *index: Index) -> Pair:
         """An element of a table that is the same for all lines."""
