@@ -59,6 +59,12 @@ def _with_keywords(function: Callable[..., Any], path: str, today: Today) -> Cal
             else:
                 kwargs.setdefault(new, value)
                 warn(f"{path}(…, {old}=…)", f"{new}=…", 2)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            from ..core.tracing.source import hide_frames
+
+            hide_frames(error)
+            raise
 
     return call

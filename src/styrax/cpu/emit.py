@@ -6,8 +6,7 @@ gets what it needs from around through an environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compile import costs
@@ -17,6 +16,7 @@ from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.scalars import is_complex, part_dtype
 from . import instructions
 from .accesses import AHEAD
+from .exchanges import Exchanges
 from .expressions import Values
 from .frames import Frame
 from .instructions import element_type, memory_type, vector
@@ -38,7 +38,7 @@ class Function:
         self.accesses = values.accesses
         self.frame: Frame = Frame(writer, values, None if parent is None else parent.frame)
         self.nested = parent is not None
-        self.slots: dict[Buffer, str] = {}  # where pointers to buffers that exchange their memories stand
+        self.exchanges = Exchanges(writer, values)
         self.arena, self.module, self.op, self.line, self.value = (
             writer.arena, writer.module, writer.op, writer.line, values.value)
 
@@ -256,46 +256,7 @@ class Function:
         self.accesses.forget(s.target)
 
     def _exchange(self, s: loopir.Exchange) -> None:
-        """Of the memories of pairs each is the other's from now on: their pointers stand in slots from turn to turn."""
-        for pair in s.pairs:
-            roots = [self.module.placement.root(b) for b in pair]
-            for slot, pointer in zip(map(self.slots.__getitem__, roots), map(self.values.pointer, reversed(roots)),
-                                     strict=True):
-                self.line(f"store ptr {pointer}, ptr {slot}")
-
-    @contextmanager
-    def _exchanging(self, body: Sequence[Statement]) -> Iterator[list[Buffer]]:
-        """Around a loop with such a body: gives the buffers that change their memories."""
-        roots = self._exchanged(body)
-        if not roots:
-            yield roots
-            return
-        around = dict(self.slots)  # of loops around, which exchange the same buffers perhaps
-        before = {b: self.values.pointer(b) for b in roots}
-        homes = {b: self.module.homes.pop(b) for b in roots if b in self.module.homes}
-        for b in roots:
-            slot = self.slots[b] = self.writer.fresh()
-            self.writer.entry.append(f"  {slot} = alloca ptr")
-            self.line(f"store ptr {before[b]}, ptr {slot}")
-        yield roots
-        self.values.pointers.update(before)
-        self.module.homes.update(homes)
-        for b in roots[::2]:
-            own, held = before[b], self.op(f"load ptr, ptr {self.slots[b]}")
-            size = self.op(f"select i1 {self.op(f'icmp eq ptr {held}, {own}')}, i64 0, i64 {b.nbytes}")
-            self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-            self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {own}, ptr {held}, i64 {size}, i1 false)")
-        self.slots = around
-
-    def _exchanged(self, body: Sequence[Statement]) -> list[Buffer]:
-        """The buffers that turns of a loop with such a body exchange, in pairs."""
-        pairs = next((s.pairs for s in reversed(body) if isinstance(s, loopir.Exchange)), ())
-        return [self.module.placement.root(b) for pair in pairs for b in pair]
-
-    def _turn(self, exchanged: Sequence[Buffer]) -> None:
-        """At the start of a turn: where the buffers are now."""
-        for b in exchanged:
-            self.values.pointers[b] = self.op(f"load ptr, ptr {self.slots[b]}")
+        self.exchanges.exchange(s)
 
     def _transpose(self, s: loopir.Transpose) -> None:
         with self.writer.scope():
@@ -374,7 +335,7 @@ class Function:
             self.accesses.forget(b)
 
     def _while(self, s: loopir.While) -> None:
-        with self._exchanging(s.body) as exchanged:
+        with self.exchanges.around(s.body) as exchanged:
             self._while_turns(s, exchanged)
 
     def _while_turns(self, s: loopir.While, exchanged: Sequence[Buffer]) -> None:
@@ -383,7 +344,7 @@ class Function:
         with self.writer.scope(writes, loop=True):
             self.line(f"br label %{head}")
             self.writer.start(head)
-            self._turn(exchanged)
+            self.exchanges.turn(exchanged)
             self.run(s.head)
             condition = self._any(s.condition)
             if s.open_ended:
@@ -415,7 +376,7 @@ class Function:
             self._parallel(s)
         else:
             extent = self.value(self.arena.index(s.extent))
-            with self._exchanging(s.body):
+            with self.exchanges.around(s.body):
                 self.loop(s, "0", extent)
         for b in self.frame.writes(s.body):
             self.accesses.forget(b)
@@ -473,7 +434,7 @@ class Function:
             self.values.vectors.add(lanes.var)
         self.values.depths[s.var] = len(self.writer.scopes) - 1
         self.values.names[s.var] = i
-        self._turn(self._exchanged(s.body))
+        self.exchanges.turn(self.exchanges.buffers(s.body))
         self.run(s.body)
         if lanes is not None:
             self.values.lanes = previous

@@ -352,7 +352,7 @@ def gather_elements(
 def is_cut_apart(x: Any, idx: Any) -> bool:
     """Whether numbers and slices take a part of an array, no tracer, whose type tells that it is spread: a gather."""
     told = None if isinstance(x, Tracer) else getattr(getattr(x, "aval", None), "given_sharding", None)
-    if told is None or not any(told.spec.partitions):
+    if told is None or told.mesh.size == 1 or not any(told.spec.partitions):
         return False
     taken = [e for e in parse(x.shape, idx).entries if e is not None]
     numbers = all(type(e) is int or isinstance(e, Slice) and type(e.start) is int for e in taken)

@@ -23,16 +23,13 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import AbstractRef
-from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName, Function, PyTree
-from ..lax.collectives.casts import recast
 from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
 from ..lax.collectives.placing import constrain, device_put, reshard_p, untold
 from ..transforms.batch import batch_flat, matchaxis, moveaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
 from ..transforms.mapped_axis import Across, AxisData
-from ..transforms.marks import Mark
 from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
@@ -49,6 +46,7 @@ from .map_specifications import (
     check_spread,
     own_spec,
 )
+from .marked_sums import Marked
 from .other_axes import entries_over, seen_along, with_entries
 
 
@@ -452,58 +450,27 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         for (x, varies), spec, entries, _ in known:
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
-                continue
-            copies = None if checked else with_own_copies(x, varies, spec or PartitionSpec(), used, sizes)
-            if copies is not None:
-                outs.append(_spread(copies, spec, used) if isinstance(copies, Tracer) else copies)
-                continue
-            whole_spec = None if spec is None and not any(entries) else with_entries(spec, entries)
-            outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), whole_spec, used))
+            else:
+                outs.append(_result(x, varies, spec, entries, used, sizes, checked))
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
+
+
+def _result(x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None, entries: Sequence[Any],
+            mesh: Mesh | AbstractMesh, sizes: dict[AxisName, int], checked: bool) -> Any:
+    """A result of blocks `[*varies, *block]` under a specification; `entries`: how it is spread over other axes."""
+    copies = None if checked else with_own_copies(x, varies, spec or PartitionSpec(), mesh, sizes)
+    if copies is not None:
+        return _spread(copies, spec, mesh) if isinstance(copies, Tracer) else copies
+    whole_spec = None if spec is None and not any(entries) else with_entries(spec, entries)
+    return _spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), whole_spec, mesh)
 
 
 def _shown(mesh: Mesh | AbstractMesh, leaves: Sequence[Any]) -> Mesh | None:
     """The mesh, if the function runs at once on all its devices: what these have may be printed."""
     traced = not state.trace.is_eval or any(isinstance(x, Tracer) for x in leaves)
     return None if traced or isinstance(mesh, AbstractMesh) else mesh
-
-
-class Marked:
-    """A flat function whose arguments are known to be still to be summed along mesh axes, or to have been.
-
-    Results are seen as varying outside; `sums` is what was known of them.
-    """
-
-    __slots__ = ("fun", "specs", "sums")
-
-    def __init__(self, fun: FlatFunction, specs: Sequence[PartitionSpec | None]):
-        self.fun = fun
-        self.specs = specs
-        self.sums: list[Sums | None] | None = None
-
-    def __call__(self, *args: Any) -> list[Any]:
-        given = []
-        for x, spec in zip(args, self.specs, strict=True):
-            for axes, mark in () if spec is None else ((spec.unreduced, Mark.UNREDUCED), (spec.reduced, Mark.REDUCED)):
-                x = recast(x, _in_order(axes), Mark.VARYING, mark)
-            given.append(x)
-        outs = self.fun(*given)
-        self.sums = [getattr(get_aval(x), "sums", None) for x in outs]
-        found = []
-        for x, sums in zip(outs, self.sums, strict=True):
-            for axes, mark in zip(sums or (), (Mark.UNREDUCED, Mark.REDUCED), strict=False):
-                x = recast(x, _in_order(axes), mark, Mark.VARYING)
-            found.append(x)
-        return found
-
-    def of_results(self, results: Sequence[Any]) -> Sequence[Sums | None]:
-        return [None] * len(results) if self.sums is None else self.sums
-
-
-def _in_order(axes: Iterable[AxisName]) -> tuple[AxisName, ...]:
-    return tuple(sorted(axes, key=str))
 
 
 def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checked: bool) -> Any:

@@ -188,8 +188,10 @@ def _batch_update(primitive: Primitive, operation: str) -> Callable:
         ref, value, *idx = args
         ref_dim, value_dim, *idx_dims = dims
         if ref_dim is None:
-            if primitive is swap_p and value_dim is None and all(d is None for d in idx_dims):
-                return primitive.bind(*args, tree=tree), None
+            alike = value_dim is None and all(d is None for d in idx_dims)
+            if alike and (primitive is swap_p or axis_data.devices):
+                out = primitive.bind(*args, tree=tree)
+                return ([], []) if primitive.multiple_results else (out, None)
             raise Exception(  # additions count, so that those of all elements are not one
                 f"performing {operation} operation with vmapped value on an unbatched array reference of type "
                 f"{get_aval(ref).str_short(short_dtypes=False)}. Move the array reference to be an argument to the "

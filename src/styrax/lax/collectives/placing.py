@@ -245,8 +245,8 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
         if isinstance(d, Device) and mesh.state.abstract.manual_axes:
             raise ValueError("device_put with explicit device not allowed within shard_map-decorated functions, but "
                              f"got device {d}")
-        if isinstance(d, NamedSharding) and not isinstance(d.mesh, mesh.Mesh) and mesh.state.abstract.empty and (
-                not any(isinstance(leaf, Tracer) for leaf in leaves)):
+        if (isinstance(d, NamedSharding) and not isinstance(d.mesh, mesh.Mesh) and mesh.state.abstract.empty
+                and state.trace.is_eval and not any(isinstance(leaf, Tracer) for leaf in leaves)):
             raise ValueError("is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
     semantics = map(_copy_semantics, _spread("device_put donate", donate, x, len(leaves)),
                     _spread("device_put may_alias", may_alias, x, len(leaves)))

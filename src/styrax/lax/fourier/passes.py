@@ -89,25 +89,6 @@ class Lines:
         with self.nest.loop(self.width, vector=True, lanes=self.vector) as lane:
             yield lane
 
-    def place(self, part: int, k: Index, lane: Expr) -> tuple[Index, ...]:
-        return (k, part, lane) if self.beside else (part, k, lane)
-
-    @contextmanager
-    def lanes(self) -> Iterator[Expr]:
-        """A loop over the lines."""
-        if self.width == 1:
-            yield self.b.int(0)
-            return
-        with self.nest.loop(self.width, vector=True, lanes=self.vector) as lane:
-            yield lane
-
-    @contextmanager
-    def squares(self) -> Iterator[tuple[Expr, Expr]]:
-        """The lines by vectors, for what is turned in registers: the first line of a vector, and the lane in it."""
-        with counted(self.b, self.nest, self.width // self.vector) as group:
-            with self.nest.loop(self.vector, vector=True, lanes=self.vector) as lane:
-                yield self.b.imul(group, self.vector), lane
-
     def reader(self, source: Value) -> Read:
         def at(part: int, j: Expr, lane: Expr) -> Expr:
             return source.at([self.b.index(i) for i in self.place(part, j, lane)])
