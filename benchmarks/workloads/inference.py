@@ -87,6 +87,12 @@ def black_scholes(spot, strike, time):
     return spot * normal(d1) - strike * jnp.exp(-rate * time) * normal(d1 - spread)
 
 
+@jax.jit
+def many_systems(a, b):
+    square = a @ a.swapaxes(-1, -2) + a.shape[-1] * jnp.eye(a.shape[-1])
+    return jnp.linalg.solve(a + 4 * jnp.eye(a.shape[-1]), b), jnp.linalg.cholesky(square)
+
+
 KALMAN = Workload(
     "Kalman filter", kalman, kalman_arguments, [(500, 6, 3)],
     lambda rng: (rng.integers(50, 800), rng.integers(2, 12), rng.integers(1, 6)), tolerance=1e-2,
@@ -106,6 +112,11 @@ TRANSPORT = Workload(
 TRANSPORT_GRADIENT = Workload(
     "gradient of optimal transport", jax.jit(jax.grad(transport)), lambda shape, rng: floats(shape, rng=rng),
     [(200, 200)], between(20, 400, 2), tolerance=1e-3,
+)  # fmt: skip
+SYSTEMS = Workload(
+    "many small systems", many_systems,
+    lambda shape, rng: floats(shape, (*shape[:-1], 2), rng=rng), [(200, 6, 6), (100, 16, 16)],
+    lambda rng: (rng.integers(4, 500), *(int(rng.integers(2, 30)),) * 2), tolerance=1e-2,
 )  # fmt: skip
 PRICES = Workload(
     "Black-Scholes prices", black_scholes,

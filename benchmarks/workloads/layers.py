@@ -21,6 +21,7 @@ def attention(q, k, v):
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, -1), v)
 
 
+short_heads = jax.jit(lambda q, k, v: jax.nn.dot_product_attention(q, k, v, is_causal=True))
 attention_gradient = jax.jit(jax.grad(lambda q, k, v: (attention(q, k, v) ** 2).sum(), (0, 1, 2)))
 
 
@@ -174,6 +175,8 @@ def deep_arguments(shape, rng):
 
 
 ATTENTION = Workload("causal attention", attention, three, [(2, 128, 4, 32), (4, 256, 8, 64)], draw_heads)
+SHORT_HEADS = Workload(
+    "dot_product_attention", short_heads, three, [(4, 64, 8, 16), (1, 16, 2, 8)], draw_heads)
 ATTENTION_GRADIENT = Workload(
     "gradient of causal attention", attention_gradient, three, [(2, 128, 4, 32)], draw_heads, tolerance=1e-3
 )

@@ -73,6 +73,20 @@ def wave(u):
 
 
 @jax.jit
+def reaction(u, v):
+    """Gray and Scott's model of two substances that spread and react."""
+    def spread(x):
+        return sum(jnp.roll(x, s, a) for s in (1, -1) for a in (0, 1)) - 4 * x
+
+    def step(i, c):
+        u, v = c
+        made = u * v * v
+        return u + 0.16 * spread(u) - made + 0.035 * (1 - u), v + 0.08 * spread(v) + made - 0.1 * v
+
+    return lax.fori_loop(0, 50, step, (u, v))
+
+
+@jax.jit
 def while_ten_times(x):
     return lax.while_loop(lambda c: c[0] < c[2], lambda c: (c[0] + 1, c[1] * 1.01 + 0.1, c[2]), (0, x, 10))[1]
 
@@ -154,6 +168,11 @@ GRAVITY = Workload(
 )  # fmt: skip
 HEAT = Workload("heat on a grid", heat, one_array, [(512, 512), (30, 30)], between(20, 600, 2), tolerance=1e-3)
 WAVE = Workload("wave on a torus", wave, one_array, [(512, 512), (30, 30)], between(20, 600, 2), tolerance=1e-3)
+REACTION = Workload(
+    "reaction and diffusion", reaction,
+    lambda shape, rng: [np.float32(0.2) * np.abs(x) for x in floats(shape, shape, rng=rng)], [(200, 200), (30, 30)],
+    between(20, 600, 2), tolerance=1e-3,
+)  # fmt: skip
 WHILE = Workload("while of ten turns", while_ten_times, one_array, [(100,)], between(2, 1000))
 NEWTON = Workload(
     "Newton for each element", newton, lambda shape, rng: [np.abs(x) + 1 for x in one_array(shape, rng)],
