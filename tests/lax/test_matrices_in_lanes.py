@@ -89,6 +89,37 @@ def test_lu(rows, columns, dtype, way):
             np.testing.assert_array_equal(order[i], permutation)
 
 
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "columns"), [
+    (1, 1), (1, 4), (3, 3), (8, 8), (4, 7), (9, 3), (20, 20), (32, 17), (33, 2)])
+def test_qr(rows, columns, dtype, way):
+    with jax.enable_x64(dtype == np.float64):
+        x = matrices((21, rows, columns), dtype)
+        x[2], x[3, :, 0], x[4] = 0, 0, np.tri(columns, rows, dtype=dtype).T
+        x[5] *= dtype(1e25)
+        x[6] *= dtype(1e-25)
+        for mode in ("reduced", "complete"):
+            q, r = map(np.asarray, way(lambda x, mode=mode: jnp.linalg.qr(x, mode=mode))(x))
+            for i in range(21):
+                scale = max(np.abs(x[i]).max(), np.finfo(dtype).tiny)
+                np.testing.assert_allclose(q[i] @ (r[i] / scale), x[i] / scale, atol=tolerance(dtype))
+                np.testing.assert_allclose(q[i].T @ q[i], np.eye(q.shape[-1]), atol=tolerance(dtype))
+                assert (np.tril(r[i], -1) == 0).all()
+                if i not in (2, 3, 4):  # the signs are LAPACK's
+                    wanted = np.linalg.qr(x[i], mode=mode)
+                    np.testing.assert_allclose(q[i], wanted[0], atol=100 * tolerance(dtype))
+                    np.testing.assert_allclose(r[i] / scale, wanted[1] / scale, atol=100 * tolerance(dtype))
+
+
+def test_nan_stays_in_its_matrix():
+    x = matrices((20, 4, 3), np.float32)
+    x[7, 2, 1] = np.nan
+    q, r = map(np.asarray, jnp.linalg.qr(x))
+    for i in range(20):
+        assert np.isnan(q[i]).any() == np.isnan(r[i]).any() == (i == 7)
+
+
 FLAGS = [(left, lower, turned, unit) for left in (True, False) for lower in (True, False) for turned in (True, False)
          for unit in (True, False)]
 

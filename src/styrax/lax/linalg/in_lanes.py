@@ -70,10 +70,10 @@ class Block:
         return out
 
     def keep(self, out: Any, work: Any) -> None:
-        """Stores `[rows, columns, lanes]` (or `[rows, lanes]`) into `[count, …]`, by squares that are turned in
-        registers, where there are such."""
+        """Stores `[rows, columns, lanes]` (or `[rows, lanes]`), or the first of these rows, into `[count, …]`, by
+        squares that are turned in registers, where there are such."""
         b, nest, width = self.b, self.nest, self.width
-        size = int(np.prod(work.shape[:-1]))
+        size = int(np.prod(out.shape[1:]))
         to, source = b.reshaped(out, (out.shape[0], size)), b.reshaped(work, (size, width))
         if size < width or work.dtype != self.dtype:
             with nest.loop(size) as k, self.lanes() as lane:
@@ -205,6 +205,69 @@ def lu(block: Block, a: Any, rows: int, columns: int) -> tuple[Any, Any]:
     return pivots, order
 
 
+def qr(block: Block, a: Any, m: int, n: int, columns: int) -> Any:
+    """Factorises in place by reflections, zeros below the diagonal; the first columns of the unitary factor."""
+    b, nest, steps = block.b, block.nest, min(m, n)
+    zero, one = b.const(0, block.dtype), b.const(1, block.dtype)
+    q, sums = block.scratch(m, columns), block.scratch(max(n, columns))
+    factors, size, total, divisor = block.scratch(steps), block.scratch(), block.scratch(), block.scratch()
+
+    def reflect(target: Any, j: Expr, first: Expr, last: int) -> None:
+        """Applies reflection `j`, whose vector stands below the diagonal of `a`, to columns from `first` on."""
+        def each_column() -> Any:
+            return _from(b, nest, first, last)
+
+        with each_column() as c, block.lanes() as lane:
+            nest.store(sums, (c, lane), target.at((j, c, lane)))
+        with block.below(j, m) as i, each_column() as c, block.lanes() as lane:
+            nest.store(sums, (c, lane), b.add(sums.at((c, lane)), b.mul(a.at((i, j, lane)), target.at((i, c, lane)))))
+        with each_column() as c:
+            with block.lanes() as lane:
+                nest.store(sums, (c, lane), b.mul(sums.at((c, lane)), factors.at((j, lane))))
+            with block.lanes() as lane:
+                nest.store(target, (j, c, lane), b.sub(target.at((j, c, lane)), sums.at((c, lane))))
+        with block.below(j, m) as i, each_column() as c:
+            block.update(target, (i, c), Entry(a, i, j), Entry(sums, c))
+
+    with nest.loop(steps) as j:
+        with block.lanes() as lane:
+            nest.together([(size, (lane,), b.abs(a.at((j, j, lane)))), (total, (lane,), zero)])
+        with block.below(j, m) as i, block.lanes() as lane:
+            nest.store(size, (lane,), b.max(size.at((lane,)), b.abs(a.at((i, j, lane)))))
+        with block.lanes() as lane:  # squares of huge and tiny numbers are those of their parts of the largest
+            nest.store(size, (lane,), b.select(b.eq(size.at((lane,)), zero), one, size.at((lane,))))
+        with block.below(j, m) as i, block.lanes() as lane:
+            part = b.div(a.at((i, j, lane)), size.at((lane,)))
+            nest.store(total, (lane,), b.add(total.at((lane,)), b.mul(part, part)))
+        with block.lanes() as lane:
+            head, rest = a.at((j, j, lane)), total.at((lane,))
+            part = b.div(head, size.at((lane,)))
+            length = b.mul(size.at((lane,)), b.sqrt(b.add(b.mul(part, part), rest)))
+            image = b.select(b.lt(head, zero), length, b.neg(length))
+            none = b.eq(rest, zero)  # nothing to be reflected
+            nest.together([
+                (factors, (j, lane), b.select(none, zero, b.div(b.sub(image, head), image))),
+                (divisor, (lane,), b.select(none, one, b.sub(head, image))),
+                (a, (j, j, lane), b.select(none, head, image))])
+        with block.below(j, m) as i, block.lanes() as lane:
+            nest.store(a, (i, j, lane), b.div(a.at((i, j, lane)), divisor.at((lane,))))
+        reflect(a, j, b.iadd(j, 1), n)
+    with nest.loop(m) as i, nest.loop(columns) as c, block.lanes() as lane:
+        nest.store(q, (i, c, lane), b.select(b.eq(i, c), one, zero))
+    with nest.loop(steps) as step:
+        j = nest.let(b.isub(b.int(steps - 1), step))
+        reflect(q, j, j, columns)
+    with nest.loop(m) as i, nest.loop(b.min(i, b.int(n))) as c, block.lanes() as lane:
+        nest.store(a, (i, c, lane), zero)
+    return q
+
+
+@contextmanager
+def _from(b: Builder, nest: Nest, first: Expr, last: int) -> Iterator[Expr]:
+    with nest.loop(b.isub(b.int(last), first)) as i:
+        yield nest.let(b.iadd(first, i))
+
+
 def _exchange(block: Block, a: Any, k: Expr, pivots: Any, held: Any, place: Any) -> None:
     """Exchanges row `k` of each matrix with that of its pivot."""
     b, nest = block.b, block.nest
@@ -233,4 +296,4 @@ def substitution(block: Block, entry: Callable[[Any, Any], Entry], place: Callab
                 block.update(x, place(i, c), entry(i, k), Entry(x, *place(k, c)))
 
 
-__all__ = ["Entry", "cholesky", "each_block", "flat", "known", "lu", "substitution", "width_for"]
+__all__ = ["Entry", "cholesky", "each_block", "flat", "known", "lu", "qr", "substitution", "width_for"]

@@ -22,6 +22,7 @@ from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.joining import concatenate
 from ..sorting.sort import take_along
+from . import in_lanes
 from .matrices import (
     INT32,
     Routine,
@@ -86,12 +87,31 @@ def _unitary(name: str, dtype: Any) -> str:
     return ("un" if is_complex(dtype) else "or") + name
 
 
+def _by_lanes(b: Builder, x: Any, columns: int, width: int) -> list[Any]:
+    *batch, m, n = x.shape
+    matrices = in_lanes.flat(b, x)
+    count = matrices.shape[0]
+
+    def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        work = 4 * min(m, n) * m * (n + columns) + 30 * m * (n + columns)
+        with in_lanes.each_block(b, nest, count, width, x.dtype, work) as block:
+            factors = block.load(matrices)
+            q = in_lanes.qr(block, factors, m, n, columns)
+            block.keep(b.reshaped(outs[0], (count, m, columns)), q)
+            block.keep(b.reshaped(outs[1], (count, columns, n)), factors)
+
+    return b.nest([((*batch, m, columns), x.dtype), ((*batch, columns, n), x.dtype)], body)
+
+
 def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any = None) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, m, n = x.shape
     k = min(m, n)
     columns = m if full_matrices else k
+    width = 0 if pivoting else in_lanes.width_for(b, x)
+    if width:
+        return [in_dtype(b, found, dtype) for found in _by_lanes(b, x, columns, width)]
     one, zero = b.const(1, x.dtype), b.const(0, x.dtype)
     work_size = max(1, 2 * n + (n + 1) * BLOCK, m * BLOCK)
 
