@@ -103,7 +103,7 @@ def with_own_copies(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, mes
         return None
     axis = DevicesAxis(in_order(mesh.devices.flat))
     if isinstance(x, Tracer) and axis not in state.axis_sizes:
-        differing.noticed.append(axis.devices)
+        differing.noticed.devices.append(axis.devices)
         return None
     shape = get_aval(x).shape
     ones = lax.reshape(x, (*shape[:len(varies)], *(1,) * len(others), *shape[len(varies):]))

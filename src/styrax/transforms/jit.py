@@ -187,7 +187,7 @@ class PjitFunction(Generic[P, R]):
                         f"{dict(self._compiler_options)} specified on a nested jit with name: {program.name} and "
                         f"source info: {summarize(current())}")
                 if program.noticed:
-                    differing.noticed += program.noticed
+                    differing.noticed.devices += program.noticed
                 if program.takes_refs:
                     check_arguments(leaves, program.captured, "jit", program.params["jaxpr"].debug_info)
                 outs = jit_p.bind(*program.captured, *leaves, **program.params)
@@ -310,10 +310,10 @@ class PjitFunction(Generic[P, R]):
         name = function_name(self._fun)
         with compile_log.timed(f"tracing {name} for jit", compile_log.TRACED, name), progress.shown(f"tracing {name}"):
             if state.trace is eval_trace:
-                differing.noticed.clear()
-            before = len(differing.noticed)
+                differing.noticed.devices.clear()
+            before = len(differing.noticed.devices)
             closed = trace_to_jaxpr(flat, call.avals, info)
-            noticed = differing.noticed[before:]
+            noticed = differing.noticed.devices[before:]
             if noticed and state.trace is eval_trace:  # devices whose copies differ, which it takes for alike
                 with hooks.copies_in_scope(noticed[0]):
                     closed, noticed = trace_to_jaxpr(flat, call.avals, info), []

@@ -7,6 +7,7 @@ does that of another backend, so that programs on other arrays pay nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,16 @@ from .devices import Device, Sharding
 
 used = False  # whether there was any such array
 Devices = tuple[Device, ...]
-noticed: list[Devices] = []  # the devices of copies that programs were traced without a thought of
+
+
+class _Noticed(threading.local):
+    """The devices of copies that programs were traced without a thought of, in a thread, since the last one at the top."""
+
+    def __init__(self) -> None:
+        self.devices: list[Devices] = []
+
+
+noticed = _Noticed()
 
 
 class Copies:
