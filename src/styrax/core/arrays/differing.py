@@ -23,7 +23,7 @@ Devices = tuple[Device, ...]
 
 
 class _Noticed(threading.local):
-    """The devices of copies that programs were traced without a thought of, in a thread, since the last one at the top."""
+    """Devices of copies that programs were traced without a thought of, in a thread, since the last one at the top."""
 
     def __init__(self) -> None:
         self.devices: list[Devices] = []
