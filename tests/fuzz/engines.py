@@ -220,6 +220,7 @@ UNABLE = (
 # messages of JAX's refusals where the answer does not depend on what it cannot do -> the class
 STRICT = {
     "forward-mode autodiff (jvp) to a custom_vjp": "forward mode over a custom_vjp whose slope nothing uses",
+    "integer modulo by zero": "maps in batches whose results are empty",
     "got axis spec None but output was batched": "Jacobians in forward mode of what a reference to a constant holds",
 }
 
