@@ -65,6 +65,14 @@ ROWS: dict[str, list[str]] = {
         "jax.jit(lambda w: own(lambda: lax.axis_index('i') * 1.) * each(lambda w: lax.psum(w, 'i'), w))(w)",
         "jax.jit(lambda: own(lambda: lax.axis_index('i') * 1.)).lower().compile()()",
     )],
+    "copies of summands": [
+        "with jax.set_mesh(e22):\n"
+        "    s = jax.device_put(np.arange(8.), P(unreduced={'x'}))\n"
+        "    g = jax.jit(jax.shard_map(lambda x: x, in_specs=P(unreduced={'x'}), out_specs=P(), check_vma=False))\n"
+        "    out = [[np.asarray(p.data) for p in g(s).addressable_shards]]\nout",
+        "f = lambda x: x + jax.device_put(1., D[0])\n"
+        "jax.jit(jax.shard_map(f, mesh=m8, in_specs=P('i'), out_specs=P('i')))(x8)",
+    ],
     "copies read": [ARRAYS + row for row in (
         "float(c)", "np.asarray(ab)", "w.tolist()", "bool(w.sum() > 3)", "jax.device_get(w)", "w.is_fully_replicated",
         "jax.device_put(c, D[5])", "jax.device_put(w, NamedSharding(m8, P()))", "jax.device_put(v, S8)",

@@ -425,7 +425,9 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         else:
             across = NONE_ACROSS
             explicit = [entries_over(get_aval(x), set(used.explicit_axes) - set(names)) for x in leaves]
-            own = [None if checked else own_blocks(x, s or PartitionSpec(), used, sizes)
+            # what devices have of sums is told apart by types
+            alike = checked or any(s is not None and (s.unreduced or s.reduced) for s in specs)
+            own = [None if alike else own_blocks(x, s or PartitionSpec(), used, sizes)
                    for x, s in zip(leaves, specs, strict=True)]
             leaves = [_given(x, s, used, checked) for x, s in zip(leaves, specs, strict=True)]
         inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
@@ -451,16 +453,17 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
             else:
-                outs.append(_result(x, varies, spec, entries, used, sizes, checked))
+                outs.append(_result(x, varies, spec, entries, used, sizes, alike))
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
 
 
 def _result(x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None, entries: Sequence[Any],
-            mesh: Mesh | AbstractMesh, sizes: dict[AxisName, int], checked: bool) -> Any:
-    """A result of blocks `[*varies, *block]` under a specification; `entries`: how it is spread over other axes."""
-    copies = None if checked else with_own_copies(x, varies, spec or PartitionSpec(), mesh, sizes)
+            mesh: Mesh | AbstractMesh, sizes: dict[AxisName, int], alike: bool) -> Any:
+    """A result of blocks `[*varies, *block]` under a specification; `entries`: how it is spread over other axes;
+    `alike`: whether copies that are told to be are."""
+    copies = None if alike else with_own_copies(x, varies, spec or PartitionSpec(), mesh, sizes)
     if copies is not None:
         return _spread(copies, spec, mesh) if isinstance(copies, Tracer) else copies
     whole_spec = None if spec is None and not any(entries) else with_entries(spec, entries)

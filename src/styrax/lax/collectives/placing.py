@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from styrax.core.arrays import backends, differing, host_devices, mesh, transfers
+from styrax.core.arrays import backends, by_device, differing, host_devices, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding, together
 from styrax.core.arrays.explicit import check_explicit, is_unsummed, on_devices, sharding_of_type, with_mapped_axis
@@ -242,7 +242,7 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
             raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
                              "`jax.memory.Space` or a pytree of these values. Received invalid value: "
                              f"{d}")
-        if isinstance(d, Device) and mesh.state.abstract.manual_axes:
+        if isinstance(d, Device) and by_device.running.mesh is not None:  # which runs at once; programs ignore it
             raise ValueError("device_put with explicit device not allowed within shard_map-decorated functions, but "
                              f"got device {d}")
         if (isinstance(d, NamedSharding) and not isinstance(d.mesh, mesh.Mesh) and mesh.state.abstract.empty
