@@ -200,7 +200,7 @@ class BatchTrace(Trace):
 
     def _noted(self, outs: Any) -> Any:
         """Results without the axis, which are known to be the devices' where these run at once."""
-        if by_device.running.mesh is not None and self.axis_data.devices:
+        if self.axis_data.devices and by_device.running.mesh is not None:
             for x in outs if isinstance(outs, list) else [outs]:
                 by_device.note(x)
         return outs

@@ -48,8 +48,11 @@ def _rewritten(arena: Arena, body: list[Statement], lanes: frozenset[Expr]) -> l
 
 
 def _merged(arena: Arena, value: Expr, lanes: frozenset[Expr]) -> Expr:
+    nodes = list(walk([value]))
+    if not any(n.op == "select" and lanes.isdisjoint(n.args[0].deps) for n in nodes):
+        return value
     new: dict[Expr, Expr] = {}
-    for n in walk([value]):
+    for n in nodes:
         args = tuple([new[a] for a in n.args])
         if n.op == "select" and lanes.isdisjoint(args[0].deps):
             found = _one_read(arena, *args)
@@ -62,16 +65,17 @@ def _merged(arena: Arena, value: Expr, lanes: frozenset[Expr]) -> Expr:
 
 def _one_read(arena: Arena, condition: Expr, x: Expr, y: Expr) -> Expr | None:
     """`select(condition, x, y)` as one read, where both are reads of one buffer; None otherwise."""
-    opposite = arena.node("not", (condition,), BOOL)
+    inverse = None
     if y.op == "select" and _opposite(y.args[0], condition):  # what follows is never chosen
         inverse, y = y.args[0], y.args[1]
-    else:
-        inverse = opposite
     if x.op != "load" or y.op != "load" or x.attr != y.attr or x.dtype != y.dtype:
         return None
     if any(n.op in LOADS for n in walk([condition])):
         return None
-    here, there = poly_terms(x.args[0]), poly_terms(_under(arena, y.args[0], inverse, opposite))
+    place = y.args[0]
+    if inverse is not None:
+        place = _under(arena, place, inverse, arena.node("not", (condition,), BOOL))
+    here, there = poly_terms(x.args[0]), poly_terms(place)
     common = {m: c for m, c in here.items() if there.get(m) == c}
     first, second = ({m: c for m, c in terms.items() if m not in common} for terms in (here, there))
     chosen = arena.node("select", (condition, arena.poly(first), arena.poly(second)), INDEX)

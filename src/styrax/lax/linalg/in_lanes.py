@@ -86,7 +86,7 @@ class Block:
 
     def below(self, k: Expr, size: int) -> Any:
         """A loop over the rows (or columns) behind number `k`; gives their numbers."""
-        return _behind(self.b, self.nest, k, size)
+        return _from(self.b, self.nest, self.b.iadd(k, 1), size)
 
     def update(self, target: Any, place: Sequence[Any], x: Any, y: Any) -> None:
         """Takes a product from an element."""
@@ -103,9 +103,10 @@ def known(sizes: Sequence[Any]) -> list[int]:
 
 
 @contextmanager
-def _behind(b: Builder, nest: Nest, k: Expr, size: int) -> Iterator[Expr]:
-    with nest.loop(b.isub(b.int(size - 1), k)) as i:
-        yield nest.let(b.iadd(b.iadd(k, 1), i))
+def _from(b: Builder, nest: Nest, first: Expr, last: int) -> Iterator[Expr]:
+    """A loop over numbers from `first` to before `last`; gives them."""
+    with nest.loop(b.isub(b.int(last), first)) as i:
+        yield nest.let(b.iadd(first, i))
 
 
 class Entry:
@@ -260,12 +261,6 @@ def qr(block: Block, a: Any, m: int, n: int, columns: int) -> Any:
     with nest.loop(m) as i, nest.loop(b.min(i, b.int(n))) as c, block.lanes() as lane:
         nest.store(a, (i, c, lane), zero)
     return q
-
-
-@contextmanager
-def _from(b: Builder, nest: Nest, first: Expr, last: int) -> Iterator[Expr]:
-    with nest.loop(b.isub(b.int(last), first)) as i:
-        yield nest.let(b.iadd(first, i))
 
 
 def _exchange(block: Block, a: Any, k: Expr, pivots: Any, held: Any, place: Any) -> None:
