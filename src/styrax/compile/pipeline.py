@@ -103,7 +103,7 @@ PASSES = (
 )
 
 # what `STYRAX_DEBUG` may say
-WORDS = frozenset(("jaxpr", "loops", "llvm", "asm", "bounds", "verify", f"-{interchange.NAME}",
+WORDS = frozenset(("jaxpr", "loops", "llvm", "asm", "bounds", "verify", "-tiers", f"-{interchange.NAME}",
                    *(step.name for step in PASSES), *(f"-{step.name}" for step in PASSES if step.optional)))
 
 

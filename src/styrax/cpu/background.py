@@ -58,6 +58,11 @@ def start(function: Callable[[], object], name: str) -> None:
     threading.Thread(target=run, name=name).start()
 
 
+def forking() -> bool:
+    """Whether another thread waits to fork."""
+    return bool(_forking) and _forking[0] != threading.get_ident()
+
+
 def before_fork() -> None:
     """Waits for the work of other threads, and lets none begin."""
     me = threading.get_ident()

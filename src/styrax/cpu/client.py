@@ -24,8 +24,8 @@ from ..core.settings import config
 from ..core.types import avals, physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
-from . import llvm, microkernels, runtime, tiles
-from .code import loaded, text
+from . import llvm, microkernels, runtime, tiers, tiles
+from .code import INSTANT, loaded, text
 from .dispatch import make_caller
 from .eager import Eager
 from .executable import Executable, Memory, drain
@@ -109,7 +109,11 @@ class CpuBackend:
         kind = Executable
         if program.builder.host_calls:
             from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]
-        return kind(program, loaded(program, ir, units), ir, self._devices[0], out_avals)
+        quickly = tiers.begins_quickly(program, ir) and not llvm.at_hand(units, 1)
+        executable = kind(program, loaded(program, ir, units, quickly), ir, self._devices[0], out_avals)
+        if quickly and program.work >= INSTANT:
+            tiers.Promotion(executable, units)
+        return executable
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""

@@ -48,19 +48,19 @@ def generate(program: Program, sizes: int = 0) -> Module:
 def text(program: Program, sizes: int = 0) -> tuple[str, list[str]]:
     """A program as LLVM IR, and the units of it that are compiled apart."""
     progress.stage = "LLVM IR"
-    turning.compile_ahead(program.statements)
+    turning.compile_ahead(program.statements, 1 if debugging("-tiers") else llvm.BRIEF)
     module = generate(program, sizes)
     return module.text(), module.units(runtime.num_threads())
 
 
-def loaded(program: Program, ir: str, units: list[str]) -> llvm.Library:
-    """The code of a program, in the process."""
+def loaded(program: Program, ir: str, units: list[str], quickly: bool = False) -> llvm.Library:
+    """The code of a program, in the process; such that LLVM generates quickly, where that is asked for."""
     if debugging("llvm"):
         print(f"-- llvm {program.name}\n{ir}")
     if "@blas_" in ir or "@lapack_" in ir:
         libraries.open_ahead()
     on_demand.compile_ahead(ir)
-    level = llvm.BRIEF if program.work < INSTANT else 1
+    level = llvm.BRIEF if quickly or program.work < INSTANT else 1
     if debugging("asm"):
         print(f"-- asm {program.name}\n{llvm.asm(ir)}")
     progress.stage = "machine code"

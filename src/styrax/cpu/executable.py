@@ -22,6 +22,7 @@ from .dispatch import make_caller
 if TYPE_CHECKING:
     from ..core.programs.places import Place
     from .clock import Clock
+    from .tiers import Promotion
 
 pool = runtime.pool
 QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue
@@ -113,14 +114,14 @@ class Executable:
     trial = QUEUED  # the fuel of a first try
     __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
                  "name", "live_inputs", "taken", "workspace", "results", "special", "queued", "fuelled", "address",
-                 "hollow")
+                 "hollow", "promotion", "__weakref__")
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
         self.program = program.replace(closed=None) if program.statements else program  # (which keeps this code)
         self.ir = ir
         self.name = program.name
         self.device = device
-        self._take_code(library)
+        self.take_code(library)
         self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
                           for b in program.outputs]
         self.constants = [_as_array(value, device.client).block_until_ready() for _, value in program.constants]
@@ -141,7 +142,9 @@ class Executable:
         work = program.work if program.least_work is None or self.taken else program.least_work
         self.queued = not program.generic and work >= QUEUED
 
-    def _take_code(self, library: Any) -> None:
+    def take_code(self, library: Any) -> None:
+        """From now on runs this code."""
+        self.promotion: Promotion | None = None
         self.library = library
         self.address = library.address("run")
         self.entry = make_caller(self.address)
@@ -199,7 +202,11 @@ class Executable:
         """Runs the program on the queue's native thread, after what it waits for; its results know that it runs."""
         block = (ctypes.c_int64 * len(words))(*words)
         memories = [out.buffer for k, out in enumerate(outs) if k not in self.hollow]
-        job = queue().submit(self.address, ctypes.addressof(block), waiting, (block, held, memories, self))
+        promotion = self.promotion
+        if promotion is not None:
+            promotion.count()
+        library, address = self.library, self.address
+        job = queue().submit(address, ctypes.addressof(block), waiting, (block, held, memories, self, library))
         for memory in memories:
             memory.job = (job, self)
 
@@ -265,14 +272,17 @@ class Executable:
     @contextmanager
     def running(self, library: Any) -> Iterator[None]:
         """Runs other code for the same program meanwhile."""
+        promotion = self.promotion
+        if promotion is not None:
+            promotion.finish()
         own = self.library
         drain()
-        self._take_code(library)
+        self.take_code(library)
         try:
             yield
         finally:
             drain()
-            self._take_code(own)
+            self.take_code(own)
 
     def as_text(self, dialect: str | None = None) -> str:
         """Loop IR; "llvm" and "asm" show what follows."""

@@ -286,8 +286,8 @@ class CallingExecutable(Executable):
         super().__init__(*args)
         self.queued = False  # Python is called in the thread of the caller
 
-    def _take_code(self, library: Any) -> None:
-        super()._take_code(library)
+    def take_code(self, library: Any) -> None:
+        super().take_code(library)
         self.start = dispatch.function(self.address, release=True)
         self.entry = self._enter
 

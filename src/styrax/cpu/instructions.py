@@ -27,7 +27,6 @@ class Block(Protocol):
 
     def function(self, name: str, dtype: str, lanes: int) -> str: ...
 
-    contract: bool
     folding: bool
 
 
@@ -103,8 +102,7 @@ def _arithmetic(int_op: str, float_op: str) -> Row:
     def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t = _typed(dtype, lanes)
         if is_float(dtype):
-            flags = " contract" if f.contract else ""
-            return f.op(f"{float_op}{flags} {t} {a[0]}, {a[1]}")
+            return f.op(f"{float_op} {t} {a[0]}, {a[1]}")
         return f.op(f"{int_op} {t} {a[0]}, {a[1]}")
 
     return rule

@@ -24,10 +24,8 @@ PIPELINE_VERSION = 2
 
 # Passes by level. 1 trusts the emitter for hoisting and common subexpressions and only tidies up; 2 is LLVM's
 # own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.
-_TIDY = ("SROA", "InstCombine", "SimplifyCFG")
-
-
-BRIEF = -2  # the passes of level 1 with fast code generation: for code that runs only for an instant
+BRIEF = -2  # the least that is needed, and fast code generation: for code that runs only for an instant, or at first
+_TIDY = {1: ("SROA", "InstCombine", "SimplifyCFG"), BRIEF: ("SROA",)}
 
 
 class CompileError(RuntimeError):
@@ -124,7 +122,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
     def find(symbol: str) -> int:
         if symbols is not None and symbol in symbols:
             return symbols[symbol]
-        return resolve(symbol)
+        return resolve(symbol, level == BRIEF)
 
     library = _from_blob(blob or _blob(key, ir_text, level), name, find)
     if library is None:
@@ -162,6 +160,13 @@ def load_units(texts: Sequence[str], name: str, level: int) -> Library:
     library = load(main, name, symbols, level, blob=blobs.get(main))
     library.uses = libraries
     return library
+
+
+def at_hand(texts: Sequence[str], level: int) -> bool:
+    """Whether `load_units` would find all code compiled."""
+    disk = _store()
+    return all((key, ()) in _loaded or key in _given or disk is not None and key in disk
+               for key in (_key(text, level) for text in texts))
 
 
 def _key(ir_text: str, level: int) -> bytes:
@@ -232,6 +237,7 @@ def _store() -> store.Store | None:
 
 _known: dict[str, int] = {}
 _resolvers: list[Callable[[str], int | None]] = []
+_brief_resolvers: list[Callable[[str], int | None]] = []  # for modules of level `BRIEF`
 _process: list[ctypes.CDLL] = []
 
 
@@ -240,14 +246,19 @@ def define(symbols: Mapping[str, int]) -> None:
     _known.update(symbols)
 
 
-def add_resolver(resolver: Callable[[str], int | None]) -> None:
-    """Add a function from an unknown symbol's name to its address or None; asked before the process."""
-    _resolvers.append(resolver)
+def add_resolver(resolver: Callable[[str], int | None], brief: bool = False) -> None:
+    """Add a function from an unknown symbol's name to its address or None; asked before the process. `brief` ones are
+    asked first, and anew each time, for modules of level `BRIEF`."""
+    (_brief_resolvers if brief else _resolvers).append(resolver)
 
 
-def resolve(symbol: str) -> int:
+def resolve(symbol: str, brief: bool = False) -> int:
     """Address of an outside symbol: one that was defined, one that a resolver knows, or one of the process
     (C library, libm). Raises LookupError if nobody has it."""
+    for resolver in _brief_resolvers if brief else ():
+        address = resolver(symbol)
+        if address is not None:
+            return address
     address = _known.get(symbol)
     if address is not None:
         return address
@@ -405,16 +416,16 @@ class _Compilation:
             raise CompileError("LLVM rejects the generated IR: " + take(message))
 
     def optimise(self, level: int) -> None:
-        if level <= 0:
+        if level <= 0 and level not in _TIDY:
             return
         lib = self.lib
         options = lib.LLVMPY_CreatePipelineTuningOptions(1)
         for setting in ("LoopVectorization", "SLPVectorization", "LoopUnrolling", "LoopInterleaving"):
             getattr(lib, "LLVMPY_PTOSet" + setting)(options, False)
         builder = lib.LLVMPY_CreatePassBuilder(self.machine, options)
-        if level == 1:
+        if level in _TIDY:
             passes = lib.LLVMPY_CreateNewModulePassManager()
-            for name in ("AlwaysInliner", *_TIDY):
+            for name in ("AlwaysInliner", *_TIDY[level]):
                 getattr(lib, f"LLVMPY_module_Add{name}Pass")(passes)
             lib.LLVMPY_RunNewModulePassManager(passes, self.module, builder)
             lib.LLVMPY_DisposeNewModulePassManger(passes)
@@ -489,7 +500,7 @@ def compile_object(ir_text: str, level: int = 1) -> bytes:
 
     start = perf_counter()
     with background.Work(), _Compilation(ir_text, quality_of(level)) as job:
-        job.optimise(1 if level == BRIEF else level)
+        job.optimise(level)
         obj = job.emit(True)
     compile_count.compiled += 1
     compile_count.seconds += perf_counter() - start
@@ -506,7 +517,7 @@ def optimised(ir_text: str, level: int = 1) -> str:
 def asm(ir_text: str, level: int = 1) -> str:
     """Assembly of ``ir_text`` for the host, for reading."""
     with background.Work(), _Compilation(ir_text, quality_of(level)) as job:
-        job.optimise(1 if level == BRIEF else level)
+        job.optimise(level)
         return job.emit(False).decode()
 
 

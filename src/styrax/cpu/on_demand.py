@@ -13,38 +13,43 @@ _families: list[Family] = []
 
 class Family:
     """Functions whose names begin with a prefix. `source` gives the text of one by its whole name, None for no name of
-    the family or nothing that this host has."""
+    the family or nothing that this host has. Where they are `tiered`, code of level `BRIEF` calls such ones."""
 
-    def __init__(self, prefix: str, source: Callable[[str], str | None]):
+    def __init__(self, prefix: str, source: Callable[[str], str | None], tiered: bool = False):
         self.called = re.compile(rf"@({prefix}_\w+)\(")
+        self.tiered = tiered
         self._prefix, self._source = f"{prefix}_", source
-        self._libraries: dict[str, llvm.Library] = {}
-        self._begun: set[str] = set()  # by threads
+        self._libraries: dict[tuple[str, int], llvm.Library] = {}
+        self._begun: set[tuple[str, int]] = set()  # by threads
         self._lock = threading.RLock()
         _families.append(self)
         llvm.add_resolver(self.address)
+        if tiered:
+            llvm.add_resolver(lambda symbol: self.address(symbol, llvm.BRIEF), brief=True)
 
-    def compile_ahead(self, symbols: set[str]) -> None:
+    def compile_ahead(self, symbols: set[str], level: int = 1) -> None:
         """Compiles those of these functions that are not compiled yet in a thread."""
-        wanted = sorted(symbols - self._libraries.keys() - self._begun)
+        level = level if self.tiered else 1
+        wanted = sorted({(symbol, level) for symbol in symbols} - self._libraries.keys() - self._begun)
         if wanted:
             self._begun.update(wanted)
-            background.start(lambda: [self.address(symbol) for symbol in wanted], "styrax-kernels")
+            background.start(lambda: [self.address(*one) for one in wanted], "styrax-kernels")
 
-    def address(self, symbol: str) -> int | None:
+    def address(self, symbol: str, level: int = 1) -> int | None:
         """Where a function is; None where there is none of this name."""
         if not symbol.startswith(self._prefix):
             return None
         with background.Work(), self._lock:
-            if symbol not in self._libraries:
+            if (symbol, level) not in self._libraries:
                 text = self._source(symbol)
                 if text is None:
                     return None
-                self._libraries[symbol] = llvm.load(text, symbol)
-            return self._libraries[symbol].address(symbol)
+                self._libraries[symbol, level] = llvm.load(text, symbol, level=level)
+            return self._libraries[symbol, level].address(symbol)
 
 
 def compile_ahead(ir: str) -> None:
     """Compiles the functions that a program calls in threads, while the program itself is compiled."""
     for family in _families:
-        family.compile_ahead({m.group(1) for m in family.called.finditer(ir)})
+        if not family.tiered:
+            family.compile_ahead({m.group(1) for m in family.called.finditer(ir)})

@@ -70,6 +70,10 @@ class Store:
         info = os.stat(self.directory)
         return stat.S_ISDIR(info.st_mode) and _ours(info)
 
+    def __contains__(self, key: bytes) -> bool:
+        """Whether there is an entry under ``key``, sound or not."""
+        return os.path.exists(self._path(key))
+
     def get(self, key: bytes) -> bytes | None:
         """The payload stored under ``key``, or None when there is no sound entry of our own."""
         path = self._path(key)

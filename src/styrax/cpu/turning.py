@@ -47,9 +47,9 @@ def called(s: Transpose) -> str:
     return f"turn_{'in' if into else 'out'}_{s.source.dtype.itemsize}_{s.rows if into else s.columns}"
 
 
-def compile_ahead(body: Sequence[Statement]) -> None:
+def compile_ahead(body: Sequence[Statement], level: int) -> None:
     """Compiles the functions of a program's transpositions in a thread, while the program itself is written."""
-    family.compile_ahead({called(s) for s in statements(body) if isinstance(s, Transpose)})
+    family.compile_ahead({called(s) for s in statements(body) if isinstance(s, Transpose)}, level)
 
 
 def source(symbol: str) -> str | None:
@@ -143,4 +143,4 @@ class _Text:
         return self.op(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{text}>")
 
 
-family = Family("turn", source)
+family = Family("turn", source, tiered=True)
