@@ -30,13 +30,15 @@ help:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp per set of requirements; a newer pyproject.toml installs again.
+# One stamp per set of requirements; a newer pyproject.toml installs again. Bytecode is made as for installed packages.
 $(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/xla.stamp: tests/xla/pjrt/requirements.txt $(VENV)/test.stamp
