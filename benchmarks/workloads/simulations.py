@@ -188,7 +188,8 @@ WARP = Workload(
 )  # fmt: skip
 CLUSTERS = Workload(
     "k-means", clusters, cluster_arguments, [(10_000, 16, 32), (100, 2, 3)],
-    lambda rng: (rng.integers(100, 12_000), rng.integers(2, 32), rng.integers(2, 40)), tolerance=1e-2,
+    lambda rng: (rng.integers(100, 12_000), rng.integers(2, 32), rng.integers(2, 40)),
+    tolerance=1e-1,  # a point that is as near to two centres goes to either
 )  # fmt: skip
 ATTRACTORS = Workload(
     "many Lorenz attractors", many_attractors, one_array, [(3, 1000), (3, 10)], lambda rng: (3, rng.integers(5, 3000)),

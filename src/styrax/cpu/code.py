@@ -59,8 +59,8 @@ def loaded(program: Program, ir: str, units: list[str], quickly: bool = False) -
         print(f"-- llvm {program.name}\n{ir}")
     if "@blas_" in ir or "@lapack_" in ir:
         libraries.open_ahead()
-    on_demand.compile_ahead(ir)
     level = llvm.BRIEF if quickly or program.work < INSTANT else 1
+    on_demand.compile_ahead(ir, level)
     if debugging("asm"):
         print(f"-- asm {program.name}\n{llvm.asm(ir)}")
     progress.stage = "machine code"

@@ -22,7 +22,6 @@ from . import llvm
 from .on_demand import Family
 
 STEPS = 16  # of b: 32 KB of 32 columns, which stay in the second cache with the blocks of a
-UNROLL = 4  # words of a step in the loop's body
 
 
 def kernels() -> dict[str, Panels]:
@@ -71,9 +70,8 @@ class _Kernel:
                           f"  %some{v} = insertelement {counts} poison, i32 %least{v}, i64 0\n"
                           f"  %all{v} = shufflevector {counts} %some{v}, {counts} poison, {counts} zeroinitializer\n"
                           f"  %mask{v} = icmp slt {counts} <{ramp}>, %all{v}" for v in range(self.vectors))
-        outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %block], [{s}.{UNROLL}, %step_end]"
-                          for s in self.sums)
-        inner = "\n".join(f"  {s}.0 = phi {vector} [{s}.p, %step], [{s}.{UNROLL}, %words]" for s in self.sums)
+        outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %block], [{s}.n, %step_end]" for s in self.sums)
+        inner = "\n".join(f"  {s} = phi {vector} [{s}.p, %step], [{s}.n, %words]" for s in self.sums)
         return "\n".join(declared) + f"""
 
 define void @panels_{self.kind}_{self.rows}(ptr %a, ptr %b, ptr %c0, i64 %c_row, i64 %rows, i64 %columns,
@@ -107,16 +105,16 @@ block:
 step:
   %k = phi i64 [0, %block], [%k1, %step_end]
   %x = phi ptr [%ai, %block], [%x1, %step_end]
-  %y = phi ptr [%bs, %block], [%y.{UNROLL}, %step_end]
+  %y = phi ptr [%bs, %block], [%y.n, %step_end]
 {outer}
   br label %words
 words:
   %w = phi i64 [0, %step], [%w1, %words]
-  %y.0 = phi ptr [%y, %step], [%y.{UNROLL}, %words]
+  %y.w = phi ptr [%y, %step], [%y.n, %words]
 {inner}
   %z = getelementptr i8, ptr %x, i64 %w
-{self.words()}
-  %w1 = add nuw nsw i64 %w, {4 * UNROLL}
+{self.word_products()}
+  %w1 = add nuw nsw i64 %w, 4
   %inside = icmp ult i64 %w1, 64
   br i1 %inside, label %words, label %step_end, !llvm.loop !0
 step_end:
@@ -166,7 +164,7 @@ done:
         lines = []
         for i, s in enumerate(self.sums):
             lines += [f"  {s}.at = getelementptr i8, ptr %sums, i64 {4 * i * self.lanes}",
-                      f"  store {vector} {s}.{UNROLL}, ptr {s}.at, align 64"]
+                      f"  store {vector} {s}.n, ptr {s}.at, align 64"]
         return "\n".join(lines)
 
     def row(self, name: str, vector: str, masked: str) -> str:
@@ -185,22 +183,20 @@ done:
             lines += [f"  call void @llvm.masked.store.{masked}({vector} {value}, ptr {p}.d, i32 4, {mask})"]
         return "\n".join(lines)
 
-    def words(self) -> str:
-        """`UNROLL` words of the contracted dimension: outer products of a column of a and a row of b."""
+    def word_products(self) -> str:
+        """A word of the contracted dimension: the outer product of a column of a and a row of b."""
         words, lines = f"<{self.lanes} x {self.word}>", []
-        for u in range(UNROLL):
+        for v in range(self.vectors):
+            lines += [f"  %y{v}.at = getelementptr i8, ptr %y.w, i64 {4 * v * self.lanes}",
+                      f"  %y{v} = load {words}, ptr %y{v}.at, align 64"]
+        lines += [f"  %y.n = getelementptr i8, ptr %y.w, i64 {4 * self.columns}"]
+        for r in range(self.rows):
+            lines += [f"  %z{r}.at = getelementptr i8, ptr %z, i64 {64 * r}",
+                      f"  %z{r}.w = load {self.word}, ptr %z{r}.at, align 4",
+                      f"  %z{r}.i = insertelement {words} poison, {self.word} %z{r}.w, i64 0",
+                      f"  %z{r} = shufflevector {words} %z{r}.i, {words} poison, <{self.lanes} x i32> zeroinitializer"]
             for v in range(self.vectors):
-                lines += [f"  %y{u}.{v}.at = getelementptr i8, ptr %y.{u}, i64 {4 * v * self.lanes}",
-                          f"  %y{u}.{v} = load {words}, ptr %y{u}.{v}.at, align 64"]
-            lines += [f"  %y.{u + 1} = getelementptr i8, ptr %y.{u}, i64 {4 * self.columns}"]
-            for r in range(self.rows):
-                lines += [f"  %z{u}.{r}.at = getelementptr i8, ptr %z, i64 {64 * r + 4 * u}",
-                          f"  %z{u}.{r}.w = load {self.word}, ptr %z{u}.{r}.at, align 4",
-                          f"  %z{u}.{r}.i = insertelement {words} poison, {self.word} %z{u}.{r}.w, i64 0",
-                          f"  %z{u}.{r} = shufflevector {words} %z{u}.{r}.i, {words} poison, "
-                          f"<{self.lanes} x i32> zeroinitializer"]
-                for v in range(self.vectors):
-                    lines += self.multiply(f"%s{r}.{v}.{u + 1}", f"%s{r}.{v}.{u}", f"%z{u}.{r}", f"%y{u}.{v}")
+                lines += self.multiply(f"%s{r}.{v}.n", f"%s{r}.{v}", f"%z{r}", f"%y{v}")
         return "\n".join(lines)
 
     def declared(self) -> list[str]:
@@ -235,4 +231,4 @@ def _source_of(symbol: str) -> str | None:
     return source(kind, int(rows), kernels()[kind].columns, llvm.host().vector_bytes)
 
 
-family = Family("panels", _source_of)
+family = Family("panels", _source_of, tiered=True)

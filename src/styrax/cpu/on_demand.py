@@ -29,7 +29,7 @@ class Family:
 
     def compile_ahead(self, symbols: set[str], level: int = 1) -> None:
         """Compiles those of these functions that are not compiled yet in a thread."""
-        level = level if self.tiered else 1
+        level = level if self.tiered and level == llvm.BRIEF else 1
         wanted = sorted({(symbol, level) for symbol in symbols} - self._libraries.keys() - self._begun)
         if wanted:
             self._begun.update(wanted)
@@ -48,8 +48,7 @@ class Family:
             return self._libraries[symbol, level].address(symbol)
 
 
-def compile_ahead(ir: str) -> None:
+def compile_ahead(ir: str, level: int) -> None:
     """Compiles the functions that a program calls in threads, while the program itself is compiled."""
     for family in _families:
-        if not family.tiered:
-            family.compile_ahead({m.group(1) for m in family.called.finditer(ir)})
+        family.compile_ahead({m.group(1) for m in family.called.finditer(ir)}, level)

@@ -1,13 +1,11 @@
 """Tiered compilation: a program begins as code that LLVM generates quickly; called again, it goes on as optimised code.
 
 Both come of one text and differ in LLVM's effort alone: results have the same bits. The optimised code is made by a
-thread of low priority while the program is called on.
+thread while the program is called on.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import weakref
 from collections import deque
@@ -22,10 +20,9 @@ from . import background, llvm
 if TYPE_CHECKING:
     from .executable import Executable
 
-GAIN = 15e-6  # seconds, about, that LLVM saves with each line of a text by generating code quickly
-LOSS = 0.6e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
+GAIN = 20e-6  # seconds, about, that LLVM saves with each line of a text by generating code quickly
+LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
 HOT = 2  # calls that prove that there will be more
-NICE = 10  # the priority of the thread that optimises: what the program itself runs goes before it
 
 
 def begins_quickly(program: Program, ir: str) -> bool:
@@ -79,9 +76,6 @@ def _begin(promotion: Promotion) -> None:
 
 
 def _work() -> None:
-    if sys.platform == "linux":  # where threads have priorities of their own
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
     while True:
         with _changed:
             # What waits at the end of the process is not needed any more; a fork does not wait for it.
