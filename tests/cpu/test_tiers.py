@@ -120,7 +120,7 @@ def test_hot_programs_are_optimised() -> None:
 def test_long_calls_and_unknown_lengths_begin_optimised() -> None:
     @jax.jit
     def tier_long(x: Any) -> Any:
-        return lax.fori_loop(0, 100_000, lambda i, c: c * 0.99 + jnp.sin(c), x)
+        return lax.fori_loop(0, 1_000_000, lambda i, c: c * 0.99 + jnp.sin(c), x)
 
     @jax.jit
     def tier_unknown(x: Any) -> Any:

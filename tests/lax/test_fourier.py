@@ -80,7 +80,7 @@ def test_every_length():
 def test_lengths_are_taken_apart():
     for n in range(1, 3000):
         if lengths.is_smooth(n):
-            assert np.prod(lengths.radices(n, 8)) == np.prod(lengths.radices(n, 4)) == n
+            assert np.prod(lengths.radices(n)) == n
             grid = lengths.split(n)
             assert grid is None or grid[0] * grid[1] == n and 4 <= grid[0] <= grid[1]
         else:

@@ -25,7 +25,7 @@ from ..core.types import avals, physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
 from . import llvm, microkernels, runtime, tiers, tiles
-from .code import INSTANT, loaded, text
+from .code import loaded, text
 from .dispatch import make_caller
 from .eager import Eager
 from .executable import Executable, Memory, drain
@@ -105,13 +105,16 @@ class CpuBackend:
                 closed = hooks.on_summands(closed)
             program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None,
                                        Kernels(tiles.available(), microkernels.kernels()))
-            ir, units = text(program, 0 if sizes is None else sizes.inputs)
+            level = tiers.first_level(program)
+            ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
         kind = Executable
         if program.builder.host_calls:
             from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]
-        quickly = tiers.begins_quickly(program, ir) and not llvm.at_hand(units, 1)
-        executable = kind(program, loaded(program, ir, units, quickly), ir, self._devices[0], out_avals)
-        if quickly and program.work >= INSTANT:
+        hasty = level == llvm.BRIEF and program.work >= tiers.INSTANT
+        if hasty and llvm.at_hand(units, 1):
+            hasty, level = False, 1
+        executable = kind(program, loaded(program, ir, units, level), ir, self._devices[0], out_avals)
+        if hasty:
             tiers.Promotion(executable, units)
         return executable
 

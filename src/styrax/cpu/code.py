@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from ..compile.ir.loopir import Call, Transpose, statements
 from ..compile.pipeline import debugging
 from ..compile.program import Program
 from ..core.settings import progress
-from . import libraries, llvm, on_demand, runtime, turning
+from . import butterflies, libraries, llvm, microkernels, on_demand, runtime, turning
 from .frames import LONG
 from .outlining import outlined
 from .segments import Main
 from .writer import Module
-
-INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
 
 
 def generate(program: Program, sizes: int = 0) -> Module:
@@ -45,22 +44,29 @@ def generate(program: Program, sizes: int = 0) -> Module:
     return module
 
 
-def text(program: Program, sizes: int = 0) -> tuple[str, list[str]]:
-    """A program as LLVM IR, and the units of it that are compiled apart."""
+FAMILIES = butterflies.family, microkernels.family, turning.family
+
+
+def text(program: Program, sizes: int = 0, level: int = 1) -> tuple[str, list[str]]:
+    """A program as LLVM IR, and the units of it that are compiled apart. What it calls is compiled meanwhile."""
     progress.stage = "LLVM IR"
-    turning.compile_ahead(program.statements, 1 if debugging("-tiers") else llvm.BRIEF)
+    on_demand.compile_ahead(FAMILIES, _called(program), level)
     module = generate(program, sizes)
     return module.text(), module.units(runtime.num_threads())
 
 
-def loaded(program: Program, ir: str, units: list[str], quickly: bool = False) -> llvm.Library:
-    """The code of a program, in the process; such that LLVM generates quickly, where that is asked for."""
+def _called(program: Program) -> set[str]:
+    """The functions that a program calls by name."""
+    return {turning.called(s) if isinstance(s, Transpose) else s.symbol for s in statements(program.statements)
+            if isinstance(s, (Call, Transpose))}
+
+
+def loaded(program: Program, ir: str, units: list[str], level: int = 1) -> llvm.Library:
+    """The code of a program, in the process, made by LLVM with the effort of a level."""
     if debugging("llvm"):
         print(f"-- llvm {program.name}\n{ir}")
     if "@blas_" in ir or "@lapack_" in ir:
         libraries.open_ahead()
-    level = llvm.BRIEF if quickly or program.work < INSTANT else 1
-    on_demand.compile_ahead(ir, level)
     if debugging("asm"):
         print(f"-- asm {program.name}\n{llvm.asm(ir)}")
     progress.stage = "machine code"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from . import background, llvm
-
-_families: list[Family] = []
 
 
 class Family:
@@ -16,13 +13,11 @@ class Family:
     the family or nothing that this host has. Where they are `tiered`, code of level `BRIEF` calls such ones."""
 
     def __init__(self, prefix: str, source: Callable[[str], str | None], tiered: bool = False):
-        self.called = re.compile(rf"@({prefix}_\w+)\(")
         self.tiered = tiered
         self._prefix, self._source = f"{prefix}_", source
         self._libraries: dict[tuple[str, int], llvm.Library] = {}
         self._begun: set[tuple[str, int]] = set()  # by threads
         self._lock = threading.RLock()
-        _families.append(self)
         llvm.add_resolver(self.address)
         if tiered:
             llvm.add_resolver(lambda symbol: self.address(symbol, llvm.BRIEF), brief=True)
@@ -30,7 +25,8 @@ class Family:
     def compile_ahead(self, symbols: set[str], level: int = 1) -> None:
         """Compiles those of these functions that are not compiled yet in a thread."""
         level = level if self.tiered and level == llvm.BRIEF else 1
-        wanted = sorted({(symbol, level) for symbol in symbols} - self._libraries.keys() - self._begun)
+        wanted = {(symbol, level) for symbol in symbols if symbol.startswith(self._prefix)}
+        wanted -= self._libraries.keys() | self._begun
         if wanted:
             self._begun.update(wanted)
             background.start(lambda: [self.address(*one) for one in wanted], "styrax-kernels")
@@ -48,7 +44,7 @@ class Family:
             return self._libraries[symbol, level].address(symbol)
 
 
-def compile_ahead(ir: str, level: int) -> None:
+def compile_ahead(families: Iterable[Family], symbols: set[str], level: int) -> None:
     """Compiles the functions that a program calls in threads, while the program itself is compiled."""
-    for family in _families:
-        family.compile_ahead({m.group(1) for m in family.called.finditer(ir)}, level)
+    for family in families:
+        family.compile_ahead(symbols, level)

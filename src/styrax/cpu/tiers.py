@@ -20,16 +20,19 @@ from . import background, llvm
 if TYPE_CHECKING:
     from .executable import Executable
 
-GAIN = 20e-6  # seconds, about, that LLVM saves with each line of a text by generating code quickly
+INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making, ever
+GAIN = 40e-6  # seconds, about, that LLVM saves with each expression of a program by generating code quickly
 LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
 HOT = 2  # calls that prove that there will be more
 
 
-def begins_quickly(program: Program, ir: str) -> bool:
-    """Whether the first call of a program ends sooner with quickly generated code."""
+def first_level(program: Program) -> int:
+    """LLVM's effort for the first calls of a program: `BRIEF` where the first one ends sooner by that."""
+    if program.work < INSTANT:
+        return llvm.BRIEF
     if program.generic or program.least_work is not None or program.builder.host_calls or debugging("-tiers"):
-        return False  # nobody knows how long it runs, or Python is called
-    return program.work * LOSS < ir.count("\n") * GAIN
+        return 1  # nobody knows how long it runs, or Python is called
+    return llvm.BRIEF if program.work * LOSS < len(program.builder.arena.nodes) * GAIN else 1
 
 
 class Promotion:
@@ -95,4 +98,4 @@ def settle() -> None:
             _changed.wait()
 
 
-__all__ = ["Promotion", "begins_quickly", "settle"]
+__all__ = ["INSTANT", "Promotion", "first_level", "settle"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..compile.ir.loopir import BufferKind, Statement, Transpose, statements
+from ..compile.ir.loopir import BufferKind, Transpose
 from .on_demand import Family
 
 TYPES = {2: "i16", 4: "float", 8: "double"}
@@ -45,11 +45,6 @@ def called(s: Transpose) -> str:
     """The function that a transposition calls."""
     into = s.target.kind is BufferKind.SCRATCH
     return f"turn_{'in' if into else 'out'}_{s.source.dtype.itemsize}_{s.rows if into else s.columns}"
-
-
-def compile_ahead(body: Sequence[Statement], level: int) -> None:
-    """Compiles the functions of a program's transpositions in a thread, while the program itself is written."""
-    family.compile_ahead({called(s) for s in statements(body) if isinstance(s, Transpose)}, level)
 
 
 def source(symbol: str) -> str | None:

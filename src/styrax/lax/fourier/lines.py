@@ -14,19 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..lane_blocks import blocks, covering
 from . import lengths
-from .butterflies import mul
-from .passes import Lines, chirps, grid_factors, roots, work_of
+from .passes import Apart, Lines, Pairs, chirps, grid_factors, mul, roots, work_of
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
 
-    from .butterflies import Pair
+    from .passes import Pair
     from .transform import FftType
 
 SHORT = 64  # lines up to this length are worth the turning in registers, however few they are
@@ -63,44 +62,31 @@ def transform(b: Builder, x: Value, axis: int, inverse: bool, scale: float) -> V
     assert isinstance(n, int)
     if n == 1:
         return x
-    ends = _Ends(b, part_of(x.dtype), inverse, scale)
+    kind = _Kind(part_of(x.dtype), inverse, scale)
     if axis < len(x.shape) - 1:
         if b.at_least(b.product(x.shape[axis + 1:]), 2):
-            return _along_columns(b, x, axis, ends)
+            return _along_columns(b, x, axis, kind)
         moved = b.value((*x.shape[:axis], n), x.dtype, lambda i: x.at((*i, *[b.int(0)] * (len(x.shape) - 1 - axis))))
         out = transform(b, moved, axis, inverse, scale)
         return b.value(x.shape, x.dtype, lambda i: out.at(i[:axis + 1]))
     lines = b.product(x.shape[:-1])
-    lanes = b.vector_bytes // ends.part.itemsize
+    lanes = b.vector_bytes // kind.part.itemsize
     smooth = lengths.is_smooth(n)
     inside = n if smooth else lengths.convolution_length(n)
     grid = lengths.split(n) if smooth else (1, n)
     many = b.at_least(lines, 4 * lanes) and 2 * inside * b.vector_bytes <= SCRATCH
     if grid is None or n <= SHORT and b.at_least(lines, lanes) or many:
-        return _along_rows(b, x, ends, lines)
-    return _along_grid(b, x, ends, lines, *grid) if smooth else _convolution(b, x, ends)
+        return _along_rows(b, x, kind, lines)
+    return _along_grid(b, x, kind, lines, *grid) if smooth else _convolution(b, x, kind)
 
 
-class _Ends:
-    """What becomes of elements as they are read and before they are stored: exchanged parts turn a forward transform
-    into an inverse one."""
+class _Kind(NamedTuple):
+    """What is made of lines: a forward transform, or an inverse one, for which parts are exchanged before and after;
+    times `scale`."""
 
-    def __init__(self, b: Builder, part: np.dtype, inverse: bool, scale: float):
-        self.b, self.part, self.inverse = b, part, inverse
-        self.scale = b.const(scale, part) if scale != 1 else None
-
-    def first(self, x: Expr) -> Pair:
-        return self.pair((self.b.real(x), self.b.imag(x)))
-
-    def pair(self, x: Pair) -> Pair:
-        return (x[1], x[0]) if self.inverse else x
-
-    def parts(self, x: Pair) -> Pair:
-        re, im = self.pair(x)
-        return (re, im) if self.scale is None else (self.b.mul(re, self.scale), self.b.mul(im, self.scale))
-
-    def last(self, x: Pair) -> Expr:
-        return self.b.complex(*self.parts(x))
+    part: np.dtype
+    inverse: bool
+    scale: float
 
 
 def _width(b: Builder, size: Index, part: np.dtype, length: int | None = None) -> int:
@@ -116,7 +102,7 @@ def _width(b: Builder, size: Index, part: np.dtype, length: int | None = None) -
     return width
 
 
-def _along_columns(b: Builder, x: Value, axis: int, ends: _Ends) -> Value:
+def _along_columns(b: Builder, x: Value, axis: int, kind: _Kind) -> Value:
     """Along an axis after which others stand: lines that are neighbours in memory are lanes."""
     lead, n, inner = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
     assert isinstance(n, int)
@@ -124,78 +110,75 @@ def _along_columns(b: Builder, x: Value, axis: int, ends: _Ends) -> Value:
     if len(lead) != 1 or len(inner) != 1:
         shape = x.shape
         flat = b.reshaped(x, (outer, n, columns))
-        return b.reshaped(_along_columns(b, flat, 1, ends), shape)
-    width = _width(b, columns, ends.part, n)
+        return b.reshaped(_along_columns(b, flat, 1, kind), shape)
+    width = _width(b, columns, kind.part, n)
+    x = b.in_memory(x)
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-        with blocks(b, nest, outer, columns, width, work_of(n, width, ends.part)) as (line, column):
-            Lines(b, nest, n, width, ends.part).run(
-                lambda j, lane: ends.first(x.at((line, j, b.iadd(column, lane)))),
-                lambda k, lane, v: [(outs[0], (line, k, b.iadd(column, lane)), ends.last(v))])
+        with blocks(b, nest, outer, columns, width, work_of(n, width, kind.part)) as (line, column):
+            at = b.iadd(b.imul(line, b.imul(n, columns)), column)
+            Lines(b, nest, n, width, kind.part).run(
+                Pairs(x, at, columns, kind.inverse), Pairs(outs[0], at, columns, kind.inverse), kind.scale)
 
     return b.nest([(x.shape, x.dtype)], body)[0]
 
 
-def _along_rows(b: Builder, x: Value, ends: _Ends, count: Index) -> Value:
+def _along_rows(b: Builder, x: Value, kind: _Kind, count: Index) -> Value:
     """Along the last axis: several rows are lanes, turned on their way there and back."""
     shape, n = x.shape, x.shape[-1]
     assert isinstance(n, int)
-    width = _width(b, count, ends.part)
+    width = _width(b, count, kind.part)
     flat = b.reshaped(x, (count, n))
     if width < 4:
-        def few(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-            with blocks(b, nest, 1, count, width, work_of(n, width, ends.part)) as (_, row):
-                Lines(b, nest, n, width, ends.part).run(
-                    lambda j, lane: ends.first(flat.at((b.iadd(row, lane), j))),
-                    lambda k, lane, v: [(outs[0], (b.iadd(row, lane), k), ends.last(v))])
+        def each(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+            with blocks(b, nest, 1, count, 1, work_of(n, 1, kind.part)) as (_, row):
+                at = b.imul(row, n)
+                Lines(b, nest, n, 1, kind.part).run(Pairs(flat, at, 1, kind.inverse),
+                                                    Pairs(outs[0], at, 1, kind.inverse), kind.scale)
 
-        return b.reshaped(b.nest([((count, n), x.dtype)], few)[0], shape)
+        return b.reshaped(b.nest([((count, n), x.dtype)], each)[0], shape)
     numbers, length = b.numbers(flat), 2 * n
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-        with blocks(b, nest, 1, count, width, work_of(n, width, ends.part)) as (_, row):
-            lines = Lines(b, nest, n, width, ends.part, beside=True)
+        with blocks(b, nest, 1, count, width, work_of(n, width, kind.part)) as (_, row):
+            lines = Lines(b, nest, n, width, kind.part, beside=True)
             work, result = lines.scratch(), lines.scratch()
-            read, write, start = lines.reader(work), lines.writer(result), b.imul(row, length)
+            start = b.imul(row, length)
             nest.turn(work, b.int(0), width, numbers, start, length, width, length)
-            lines.run(lambda j, lane: ends.pair(read(j, lane)), lambda k, lane, v: write(k, lane, ends.parts(v)), work)
+            lines.run(lines.apart(work, kind.inverse), lines.apart(result, kind.inverse), kind.scale, [work])
             nest.turn(outs[0], start, length, result, b.int(0), width, length, width)
 
-    return b.reshaped(b.pairs(b.nest([((count, length), ends.part)], body)[0]), shape)
+    return b.reshaped(b.pairs(b.nest([((count, length), kind.part)], body)[0]), shape)
 
 
-def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, columns: int) -> Value:
+def _along_grid(b: Builder, x: Value, kind: _Kind, count: Index, rows: int, columns: int) -> Value:
     """Along the last axis, each line as a matrix: first its columns, then its rows."""
-    lead, part = x.shape[:-1], ends.part
+    lead, part, n = x.shape[:-1], kind.part, rows * columns
     if len(lead) != 1:
         shape = x.shape
-        out = _along_grid(b, b.reshaped(x, (count, rows * columns)), ends, count, rows, columns)
-        return b.reshaped(out, shape)
+        return b.reshaped(_along_grid(b, b.reshaped(x, (count, n)), kind, count, rows, columns), shape)
+    x = b.in_memory(x)
     factors = b.constant(grid_factors(rows, columns, part))
     width, turned = _width(b, columns, part, rows), _width(b, rows, part, columns)
 
     def by_columns(nest: Nest, line: Expr, column: Expr, target: Value, at: Expr) -> None:
         """Transforms columns, into line `at` of `target`."""
-        def write(k: Expr, lane: Expr, value: Pair) -> list[Any]:
-            place = b.iadd(column, lane)
-            value = mul(b, value, (factors.at((0, k, place)), factors.at((1, k, place))))
-            return [(target, (p, at, k, place), value[p]) for p in (0, 1)]
-
+        parted = b.imul(target.shape[1], n)
         Lines(b, nest, rows, width, part).run(
-            lambda j, lane: ends.first(x.at((line, b.iadd(b.imul(j, columns), b.iadd(column, lane))))), write)
+            Pairs(x, b.iadd(b.imul(line, n), column), columns, kind.inverse),
+            Apart(target, b.iadd(b.imul(at, n), column), columns, parted, Apart(factors, column, columns, n)))
 
     def by_rows(nest: Nest, line: Expr, row: Expr, source: Value, at: Expr, out: Value) -> None:
         """Transforms rows of line `at` of `source`."""
         lines = Lines(b, nest, columns, turned, part)
         work = lines.scratch()
         for p in (0, 1):
-            part_of_line = b.imul(b.iadd(b.imul(b.index(p), source.shape[1]), at), rows * columns)
+            part_of_line = b.imul(b.iadd(b.imul(b.index(p), source.shape[1]), at), n)
             nest.turn(work, b.int(p * columns * turned), turned, source, b.iadd(part_of_line, b.imul(row, columns)),
                       columns, turned, columns)
-        lines.run(lines.reader(work), lambda k, lane, v: [(
-            out, (line, b.iadd(b.imul(k, rows), b.iadd(row, lane))), ends.last(v))], work)
+        lines.run(lines.apart(work), Pairs(out, b.iadd(b.imul(line, n), row), rows, kind.inverse), kind.scale, [work])
 
-    n, zero = rows * columns, b.int(0)
+    zero = b.int(0)
     if n <= NEAR:
         def both(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
             with blocks(b, nest, count, 1, 1, 2 * work_of(n, 1, part) / width) as (line, _):
@@ -222,23 +205,27 @@ def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, colu
 # -- lengths with large prime factors
 
 
-def _convolution(b: Builder, x: Value, ends: _Ends) -> Value:
+def _convolution(b: Builder, x: Value, kind: _Kind) -> Value:
     """Along the last axis: `jk = (j² + k² - (k - j)²) / 2` makes the transform a convolution."""
     axis, dtype = len(x.shape) - 1, x.dtype
     n = x.shape[axis]
     assert isinstance(n, int)
     length = lengths.convolution_length(n)
-    chirp, kernel = map(b.constant, chirps(n, length, ends.part))
+    chirp, kernel = map(b.constant, chirps(n, length, kind.part))
     longer = (*x.shape[:axis], length, *x.shape[axis + 1:])
     zero = b.const(0, dtype)
+    last = b.constant(chirps(n, length, kind.part)[0] * kind.part.type(kind.scale))
+
+    def exchanged(value: Pair) -> Pair:
+        return value[::-1] if kind.inverse else value
 
     def padded(index: Sequence[Expr]) -> Expr:
         j = index[axis]
         inside = b.lt(j, b.int(n))
         start = b.load_if(inside, x, index, zero)
-        turn = b.load_if(inside, chirp, (b.int(0), j), b.const(0, ends.part)), b.load_if(
-            inside, chirp, (b.int(1), j), b.const(0, ends.part))
-        return b.complex(*mul(b, ends.first(start), turn))
+        turn = b.load_if(inside, chirp, (b.int(0), j), b.const(0, kind.part)), b.load_if(
+            inside, chirp, (b.int(1), j), b.const(0, kind.part))
+        return b.complex(*mul(b, exchanged((b.real(start), b.imag(start))), turn))
 
     spectrum = transform(b, b.value(longer, dtype, padded), axis, False, 1.0)
 
@@ -250,7 +237,7 @@ def _convolution(b: Builder, x: Value, ends: _Ends) -> Value:
 
     def result(index: Sequence[Expr]) -> Expr:
         value, k = filtered.at(index), index[axis]
-        return ends.last(mul(b, (b.real(value), b.imag(value)), (chirp.at((0, k)), chirp.at((1, k)))))
+        return b.complex(*exchanged(mul(b, (b.real(value), b.imag(value)), (last.at((0, k)), last.at((1, k))))))
 
     return b.value(x.shape, dtype, result)
 

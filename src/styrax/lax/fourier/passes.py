@@ -1,37 +1,54 @@
 """Transforms in the lanes of vectors: passes of butterflies over lines that lie side by side.
 
-A pass of radix r over a line of n elements, of which stretches of `stride` are done already, is Stockham's (see
-C. Van Loan, Computational Frameworks for the Fast Fourier Transform, 1992, section 1.7): with m = n / stride / r, for
-all p < m and q < stride,
-
-    y[q + stride·(r·p + k)] = exp(-2πi·p·k/(m·r)) · Σ x[q + stride·(p + m·j)] exp(-2πi·j·k/r)
-
-After the passes of all radices the elements stand in order. Each lane holds a line of its own, so that every access
-is contiguous; what lies between passes stays in scratch memory, real and imaginary parts apart.
+Each lane holds a line of its own, so that every access is contiguous. Passes are functions that are compiled once for
+all lengths (`cpu.butterflies`); the first reads complex numbers where they lie, and the last writes them there. What
+lies between passes stays in scratch memory, real and imaginary parts apart.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..lane_blocks import counted
-from .butterflies import dft, mul
 from .lengths import convolution_length, is_smooth, radices
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
 
-    from .butterflies import Pair
+    Pair = tuple[Expr, Expr]  # the parts of a complex number
 
-    Read = Callable[[Expr, Expr], Pair]  # (element of the line, lane) -> its parts
-    Store = tuple[Value, Sequence[Index], Expr]
-    Write = Callable[[Expr, Expr, Pair], list[Store]]  # (element of the result, lane, its parts) -> what stores it
+
+class Pairs(NamedTuple):
+    """Complex numbers in memory, as a first pass reads them or a last one writes them: those of a line `unit` apart,
+    those of neighbouring lines side by side. With its parts `exchanged` before and after, a forward transform becomes
+    an inverse one."""
+
+    value: Value
+    at: Index  # of the first element of the first line
+    unit: Index
+    exchanged: bool = False
+
+
+class Apart(NamedTuple):
+    """The same with all parts of a kind apart: imaginary ones `part` numbers behind the real ones. Results are
+    multiplied with `turns`, which lie in the same way, where there are such."""
+
+    value: Value
+    at: Index
+    unit: Index
+    part: Index
+    turns: Apart | None = None
+
+
+def mul(b: Builder, x: Pair, w: Pair) -> Pair:
+    """The product of two complex numbers."""
+    return (b.sub(b.mul(x[0], w[0]), b.mul(x[1], w[1])), b.add(b.mul(x[0], w[1]), b.mul(x[1], w[0])))
 
 
 def roots(numerators: np.ndarray, denominator: int, dtype: np.dtype) -> np.ndarray:
@@ -77,8 +94,28 @@ class Lines:
         size = length or self.length
         return self.nest.scratch((size, 2, self.width) if self.beside else (2, size, self.width), self.dtype)
 
-    def place(self, part: int, k: Index, lane: Expr) -> tuple[Index, ...]:
-        return (k, part, lane) if self.beside else (part, k, lane)
+    def place(self, end: Pairs | Apart, k: Index, lane: Expr) -> Expr:
+        return self.b.iadd(end.at, self.b.iadd(self.b.imul(k, end.unit), lane))
+
+    def load(self, source: Pairs | Apart, k: Index, lane: Expr) -> Pair:
+        """Element k of a line."""
+        b, place = self.b, self.place(source, k, lane)
+        flat = b.reshaped(source.value, (b.product(source.value.shape),))
+        if isinstance(source, Apart):
+            return flat.at((place,)), flat.at((b.iadd(place, source.part),))
+        value = flat.at((place,))
+        parts = b.real(value), b.imag(value)
+        return parts[::-1] if source.exchanged else parts
+
+    def stores(self, target: Pairs | Apart, k: Index, lane: Expr, value: Pair) -> list[tuple[Value, list[Index], Expr]]:
+        """What makes it element k of a line."""
+        b, place = self.b, self.place(target, k, lane)
+        flat = b.reshaped(target.value, (b.product(target.value.shape),))
+        if isinstance(target, Pairs):
+            return [(flat, [place], b.complex(*(value[::-1] if target.exchanged else value)))]
+        if target.turns is not None:
+            value = mul(b, value, self.load(target.turns, k, lane))
+        return [(flat, [place], value[0]), (flat, [b.iadd(place, target.part)], value[1])]
 
     @contextmanager
     def lanes(self) -> Iterator[Expr]:
@@ -89,81 +126,85 @@ class Lines:
         with self.nest.loop(self.width, vector=True, lanes=self.vector) as lane:
             yield lane
 
-    def reader(self, source: Value) -> Read:
-        def at(part: int, j: Expr, lane: Expr) -> Expr:
-            return source.at([self.b.index(i) for i in self.place(part, j, lane)])
-
-        return lambda j, lane: (at(0, j, lane), at(1, j, lane))
-
-    def writer(self, target: Value) -> Write:
-        return lambda k, lane, value: [(target, self.place(part, k, lane), value[part]) for part in (0, 1)]
-
     def factor(self, table: Value, *index: Index) -> Pair:
         """An element of a table that is the same for all lines."""
         return self.nest.let(table.at((0, *index))), self.nest.let(table.at((1, *index)))
 
-    def run(self, read: Read, write: Write, first: Value | None = None) -> None:
-        """The transform of all lines. `first`: scratch memory that `read` reads, free after that."""
-        if is_smooth(self.length):
-            self._passes(self.length, read, write, [] if first is None else [first])
+    def apart(self, scratch: Value, exchanged: bool = False) -> Apart:
+        """Scratch memory as passes see it."""
+        if self.beside:
+            part, unit = self.width, 2 * self.width
         else:
-            self._convolution(read, write)
+            size = scratch.shape[1]
+            assert isinstance(size, int)
+            part, unit = size * self.width, self.width
+        return Apart(scratch, part, unit, -part) if exchanged else Apart(scratch, 0, unit, part)
 
-    def _convolution(self, read: Read, write: Write) -> None:
+    def run(self, source: Pairs | Apart, target: Pairs | Apart, scale: float = 1.0,
+            spare: Sequence[Value] = ()) -> None:
+        """The transform of all lines, times `scale`. `spare`: scratch memory that is free once it has been read."""
+        if is_smooth(self.length):
+            self._passes(self.length, source, target, scale, list(spare))
+        else:
+            self._convolution(source, target, scale)
+
+    def _convolution(self, source: Pairs | Apart, target: Pairs | Apart, scale: float) -> None:
         b, n, nest = self.b, self.length, self.nest
         length = convolution_length(n)
         chirp, kernel = map(b.constant, chirps(n, length, self.dtype))
-        ahead, filtered = self.scratch(length), self.scratch(length)
+        last = b.constant(chirps(n, length, self.dtype)[0] * self.dtype.type(scale))
+        ahead, filtered = self.apart(self.scratch(length)), self.apart(self.scratch(length))
         zero = b.const(0, self.dtype)
         with counted(b, nest, n) as j:
             turn = self.factor(chirp, j)
             with self.lanes() as lane:
-                nest.together(self.writer(ahead)(j, lane, mul(b, read(j, lane), turn)))
+                nest.together(self.stores(ahead, j, lane, mul(b, self.load(source, j, lane), turn)))
         with counted(b, nest, length - n) as j, self.lanes() as lane:
-            nest.together(self.writer(ahead)(b.iadd(j, n), lane, (zero, zero)))
-        self._passes(length, self.reader(ahead), self.writer(filtered), [ahead])
+            nest.together(self.stores(ahead, b.iadd(j, n), lane, (zero, zero)))
+        self._passes(length, ahead, filtered, 1.0, [ahead.value])
         with counted(b, nest, length) as j:  # what goes back does so with its parts exchanged
             turn = self.factor(kernel, j)
             with self.lanes() as lane:
-                nest.together(self.writer(ahead)(j, lane, mul(b, self.reader(filtered)(j, lane), turn)[::-1]))
-        self._passes(length, self.reader(ahead), self.writer(filtered), [ahead])
+                nest.together(self.stores(ahead, j, lane, mul(b, self.load(filtered, j, lane), turn)[::-1]))
+        self._passes(length, ahead, filtered, 1.0, [ahead.value])
         with counted(b, nest, n) as k:
-            turn = self.factor(chirp, k)
+            turn = self.factor(last, k)
             with self.lanes() as lane:
-                nest.together(write(k, lane, mul(b, self.reader(filtered)(k, lane)[::-1], turn)))
+                nest.together(self.stores(target, k, lane, mul(b, self.load(filtered, k, lane)[::-1], turn)))
 
-    def _passes(self, length: int, read: Read, write: Write, spare: list[Value]) -> None:
-        """A transform of a smooth length. `spare`: what `read` reads, free after the first pass."""
-        b, nest = self.b, self.nest
-        steps = radices(length, 8 if b.vector_bytes >= 64 else 4)
-        held = spare[0] if spare else None
+    def _passes(self, length: int, source: Pairs | Apart, target: Pairs | Apart, scale: float,
+                spare: list[Value]) -> None:
+        """A transform of a smooth length."""
+        steps = radices(length)
         stride, size = 1, length
-        for number, radix in enumerate(steps):
-            target, free = write, None
-            if number != len(steps) - 1:
-                free = next((s for s in spare if s is not held), None)
-                if free is None:
-                    free = self.scratch(length)
-                    spare.append(free)
-                target = self.writer(free)
-            m = size // radix
-            factors = b.constant(_factors(size, radix, self.dtype)) if m > 1 else None
-            with counted(b, nest, m) as p:
-                turns = [] if factors is None else [self.factor(factors, p, k) for k in range(1, radix)]
-                with counted(b, nest, stride) as q, self.lanes() as lane:
-                    def place(high: Expr, q: Expr = q, stride: int = stride) -> Expr:
-                        return b.iadd(q, b.imul(high, stride))
+        for radix in steps[:-1]:
+            free = next((s for s in spare if s is not source.value), None)
+            if free is None:
+                free = self.scratch(length)
+                spare.append(free)
+            between = self.apart(free)
+            self._pass(radix, size // radix, stride, source, between, scale)
+            source, stride, size = between, stride * radix, size // radix
+        self._pass(steps[-1], 1, stride, source, target, scale)
 
-                    values = dft(b, [read(place(b.iadd(p, m * j)), lane) for j in range(radix)])
-                    stores = []
-                    for k, value in enumerate(values):
-                        if turns and k:
-                            value = mul(b, value, turns[k - 1])
-                        stores += target(place(b.iadd(b.imul(p, radix), k)), lane, value)
-                    nest.together(stores)
-            if free is not None:
-                read, held = self.reader(free), free
-            stride, size = stride * radix, m
+    def _pass(self, radix: int, m: int, stride: int, source: Pairs | Apart, target: Pairs | Apart,
+              scale: float) -> None:
+        b = self.b
+        turns = target.turns if isinstance(target, Apart) else None
+        factors = b.constant(_factors(m * radix, radix, self.dtype)) if m > 1 else None
+        kinds = ["pairs" if isinstance(source, Pairs) else "apart",
+                 "pairs" if isinstance(target, Pairs) else "apart" if turns is None else "turned",
+                 "none" if factors is None else "some"]
+        nowhere = (source.value, 0)
+        ends = [[x.unit, 0, int(x.exchanged)] if isinstance(x, Pairs) else [x.unit, x.part, 0]
+                for x in (source, target)]
+        reads = [x for x in (source.value, factors, None if turns is None else turns.value) if x is not None]
+        arguments: list[Any] = [
+            (source.value, source.at), (target.value, target.at), nowhere if factors is None else (factors, 0),
+            nowhere if turns is None else (turns.value, turns.at), m, stride, self.width, *ends[0], *ends[1],
+            *((0, 0) if turns is None else (turns.unit, turns.part)), b.const(scale, self.dtype)]
+        self.nest.call("_".join(["pass", str(radix), *kinds, str(self.dtype.itemsize), str(self.vector)]), arguments,
+                       reads, [target.value], work=work_of(radix * m * stride, self.width, self.dtype) / 2)
 
 
 def work_of(length: int, width: int, dtype: np.dtype) -> float:

@@ -1,0 +1,286 @@
+"""Passes of Fourier transforms, as LLVM IR compiled when a program first asks.
+
+A pass of radix r over lines that lie side by side, of n = r·m·stride elements of which stretches of `stride` are done
+already, is Stockham's (C. Van Loan, Computational Frameworks for the Fast Fourier Transform, 1992, section 1.7): for
+all p < m and q < stride,
+
+    y[q + stride·(r·p + k)] = factor[p, k] · Σ x[q + stride·(p + m·j)] exp(-2πi·j·k/r)
+
+What generated code calls, for numbers of SIZE bytes and LANES lines at once::
+
+    declare void @pass_RADIX_FROM_TO_FACTORS_SIZE_LANES(
+        ptr source, ptr target, ptr factors, ptr turns, i64 m, i64 stride, i64 width,
+        i64 source_unit, i64 source_part, i64 source_exchanged, i64 target_unit, i64 target_part, i64 target_exchanged,
+        i64 turns_unit, i64 turns_part, T scale)
+
+There are `width` lines, a multiple of LANES. FROM and TO tell how elements lie, `unit` complex numbers or, apart, parts
+of such after each other: `pairs` are complex numbers, whose parts change places where they are `exchanged`; of `apart`
+ones the imaginary parts stand `part` numbers behind the real ones. To `turned` ones, too, after element k of a line has
+been multiplied with a complex number of its own at `turns`, laid out as `apart` ones. FACTORS are `some` of shape [2,
+m, RADIX], real parts first; or `none`, in a last pass, whose results are multiplied with `scale`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from .instructions import literal, splat, suffix, vector
+from .on_demand import Family
+
+Pair = tuple[str, str]  # the names of both parts of a complex number
+_TYPES = {4: "float", 8: "double"}
+_NAME = re.compile(r"pass_(\d+)_(pairs|apart)_(pairs|apart|turned)_(some|none)_(4|8)_(\d+)")
+_COUNTS = ("m", "stride", "width", "source_unit", "source_part", "source_exchanged", "target_unit", "target_part",
+           "target_exchanged", "turns_unit", "turns_part")
+
+
+def unit_root(numerator: int, denominator: int) -> tuple[float, float]:
+    """Cosine and sine of `-2π·numerator/denominator`, exact at multiples of an eighth of a turn."""
+    eighths, rest = divmod(8 * (numerator % denominator), denominator)
+    if rest == 0:
+        h = math.sqrt(0.5)
+        return ((1.0, 0.0), (h, -h), (0.0, -1.0), (-h, -h), (-1.0, 0.0), (-h, h), (0.0, 1.0), (h, h))[eighths]
+    angle = -2 * math.pi * (numerator % denominator) / denominator
+    return math.cos(angle), math.sin(angle)
+
+
+class _Block:
+    """Lines of instructions on vectors of one type. All transforms are forward ones."""
+
+    def __init__(self, size: int, lanes: int):
+        self.t, self.lanes, self.dtype = _TYPES[size], lanes, np.dtype(f"f{size}")
+        self.v = vector(self.t, lanes)
+        self.lines: list[str] = []
+
+    def op(self, text: str) -> str:
+        self.lines.append(f"  %v{len(self.lines)} = {text}")
+        return f"%v{len(self.lines) - 1}"
+
+    def constant(self, value: float) -> str:
+        return splat(literal(self.dtype.type(value), self.dtype), self.t, self.lanes)
+
+    def splat(self, scalar: str) -> str:
+        if self.lanes == 1:
+            return scalar
+        one = self.op(f"insertelement {self.v} poison, {self.t} {scalar}, i64 0")
+        return self.op(f"shufflevector {self.v} {one}, {self.v} poison, <{self.lanes} x i32> zeroinitializer")
+
+    # -- arithmetic --------------------------------------------------------------------------------
+    def add(self, x: str, y: str) -> str:
+        return self.op(f"fadd {self.v} {x}, {y}")
+
+    def sub(self, x: str, y: str) -> str:
+        return self.op(f"fsub {self.v} {x}, {y}")
+
+    def mul(self, x: str, y: str) -> str:
+        return self.op(f"fmul {self.v} {x}, {y}")
+
+    def neg(self, x: str) -> str:
+        return self.op(f"fneg {self.v} {x}")
+
+    def fma(self, x: str, y: str, z: str) -> str:
+        """x·y + z, rounded once where the host can."""
+        return self.op(f"call {self.v} @llvm.fmuladd.{suffix(self.t, self.lanes)}"
+                       f"({self.v} {x}, {self.v} {y}, {self.v} {z})")
+
+    def plus(self, x: Pair, y: Pair) -> Pair:
+        return self.add(x[0], y[0]), self.add(x[1], y[1])
+
+    def minus(self, x: Pair, y: Pair) -> Pair:
+        return self.sub(x[0], y[0]), self.sub(x[1], y[1])
+
+    def times(self, x: Pair, w: Pair) -> Pair:
+        return (self.fma(x[0], w[0], self.neg(self.mul(x[1], w[1]))), self.fma(x[0], w[1], self.mul(x[1], w[0])))
+
+    def rotated(self, x: Pair, numerator: int, denominator: int) -> Pair:
+        """`x` times a root of unity, with fewer operations where that is a multiple of an eighth of a turn."""
+        re, im = x
+        eighths, rest = divmod(8 * (numerator % denominator), denominator)
+        if rest == 0 and eighths % 2 == 0:
+            turn = eighths // 2
+            return ((re, im) if turn == 0 else (im, self.neg(re)) if turn == 1
+                    else (self.neg(re), self.neg(im)) if turn == 2 else (self.neg(im), re))
+        c, s = unit_root(numerator, denominator)
+        if rest:
+            return self.times(x, (self.constant(c), self.constant(s)))
+        cosine = self.constant(c)  # both parts of the factor have one size: two products do
+        if (c > 0) == (s > 0):
+            return self.mul(self.sub(re, im), cosine), self.mul(self.add(re, im), cosine)
+        return self.mul(self.add(re, im), cosine), self.mul(self.sub(im, re), cosine)
+
+    def dft(self, x: Sequence[Pair]) -> list[Pair]:
+        """The transform of `len(x)` points (Cooley and Tukey 1965 for composite numbers of them)."""
+        n = len(x)
+        if n == 1:
+            return list(x)
+        if n == 2:
+            return [self.plus(x[0], x[1]), self.minus(x[0], x[1])]
+        first = next((p for p in range(2, n) if n % p == 0), n)
+        if first == n:
+            return self._odd_prime(x)
+        rest = n // first
+        inner = [self.dft(x[j::first]) for j in range(first)]
+        out: list[Pair] = [x[0]] * n
+        for k in range(rest):
+            column = [self.rotated(inner[j][k], j * k, n) for j in range(first)]
+            for i, value in enumerate(self.dft(column)):
+                out[k + rest * i] = value
+        return out
+
+    def _odd_prime(self, x: Sequence[Pair]) -> list[Pair]:
+        """By sums and differences of opposite points: what belongs to k and to n - k shares its products."""
+        n = len(x)
+        half = range(1, (n + 1) // 2)
+        sums = [self.plus(x[j], x[n - j]) for j in half]
+        differences = [self.minus(x[j], x[n - j]) for j in half]
+        total = x[0]
+        for s in sums:
+            total = self.plus(total, s)
+        out = [total] * n
+        for k in half:
+            re, im = x[0]
+            across: list[str] = []
+            for j, s, d in zip(half, sums, differences, strict=True):
+                cosine, sine = map(self.constant, unit_root(j * k, n))
+                re, im = self.fma(s[0], cosine, re), self.fma(s[1], cosine, im)
+                across = ([self.fma(d[1], sine, across[0]), self.fma(d[0], sine, across[1])] if across
+                          else [self.mul(d[1], sine), self.mul(d[0], sine)])
+            out[k] = self.sub(re, across[0]), self.add(im, across[1])
+            out[n - k] = self.add(re, across[0]), self.sub(im, across[1])
+        return out
+
+
+class _Pass(_Block):
+    """The text of a pass: loops over p, over q, and over the lines."""
+
+    def __init__(self, symbol: str, radix: int, source: str, target: str, factors: bool, size: int, lanes: int):
+        super().__init__(size, lanes)
+        self.symbol, self.radix, self.source, self.target, self.factors = symbol, radix, source, target, factors
+
+    def text(self) -> str:
+        radix, turned = self.radix, self.target == "turned"
+        ends = ("source", "target", "turns") if turned else ("source", "target")
+        numbers = {end: 2 if kind == "pairs" else 1 for end, kind in (("source", self.source), ("target", self.target))}
+        self.lines.append("entry:")
+        scale = self.splat("%scale")
+        across = {end: self.op(f"mul i64 %stride, %{end}_unit") for end in ends}
+        step = self.op(f"mul i64 %m, {across['source']}")
+        flags = {end: self.op(f"icmp ne i64 %{end}_exchanged, 0") for end in ("source", "target")}
+        self.lines += ["  br label %next_p", "next_p:", "  %p = phi i64 [ 0, %entry ], [ %p1, %end_q ]"]
+        factors = self._factors()
+        first = {"source": self.op(f"mul i64 %p, {across['source']}")}
+        results = self.op(f"mul i64 %p, {radix}")
+        first |= {end: self.op(f"mul i64 {results}, {across[end]}") for end in ends[1:]}
+        starts = {end: self._starts(f"%{end}", first[end], step if end == "source" else across[end],
+                                    numbers.get(end, 1)) for end in ends}
+        self.lines += ["  br label %next_q", "next_q:", "  %q = phi i64 [ 0, %next_p ], [ %q1, %end_lanes ]"]
+        along = {end: self.op(f"mul i64 %q, %{end}_unit") for end in ends}
+        self.lines += ["  br label %next_lanes", "next_lanes:",
+                       "  %lane = phi i64 [ 0, %next_q ], [ %lane1, %next_lanes ]"]
+        at = {end: self.op(f"add i64 %lane, {along[end]}") for end in ends}
+        values = self.dft([self._load(start, at["source"], flags["source"]) for start in starts["source"]])
+        for k, value in enumerate(values):
+            if not self.factors:
+                value = self.mul(value[0], scale), self.mul(value[1], scale)
+            elif k:
+                value = self.times(value, factors[k - 1])
+            if turned:
+                value = self.times(value, self._apart(starts["turns"][k], at["turns"], "%turns_part"))
+            self._store(value, starts["target"][k], at["target"], flags["target"])
+        self._again("lane", self.lanes, "width", "next_lanes", "end_lanes")
+        self._again("q", 1, "stride", "next_q", "end_q")
+        self._again("p", 1, "m", "next_p", "done")
+        intrinsic = f"@llvm.fmuladd.{suffix(self.t, self.lanes)}"
+        counts = ", ".join(f"i64 %{name}" for name in _COUNTS)
+        return "\n".join([f"declare {self.v} {intrinsic}({self.v}, {self.v}, {self.v})",
+                          f"define void @{self.symbol}(ptr %source, ptr %target, ptr %factors, ptr %turns, {counts}, "
+                          f"{self.t} %scale) nounwind {{", *self.lines, "  ret void", "}"])
+
+    def _again(self, var: str, step: int, extent: str, loop: str, after: str) -> None:
+        """The end of a loop."""
+        self.lines += [f"  %{var}1 = add nuw nsw i64 %{var}, {step}",
+                       f"  %more_{var} = icmp slt i64 %{var}1, %{extent}",
+                       f"  br i1 %more_{var}, label %{loop}, label %{after}", f"{after}:"]
+
+    def _factors(self) -> list[Pair]:
+        """Those of results 1, 2, … of this p."""
+        if not self.factors:
+            return []
+        row = self.op(f"mul i64 %p, {self.radix}")
+        imaginary = self.op(f"add i64 {row}, {self.op(f'mul i64 %m, {self.radix}')}")
+        out = []
+        for k in range(1, self.radix):
+            parts = []
+            for begin in (row, imaginary):
+                at = self.op(f"getelementptr {self.t}, ptr %factors, i64 {self.op(f'add i64 {begin}, {k}')}")
+                parts.append(self.splat(self.op(f"load {self.t}, ptr {at}")))
+            out.append((parts[0], parts[1]))
+        return out
+
+    def _starts(self, base: str, first: str, step: str, numbers: int) -> list[str]:
+        """Addresses of a butterfly's elements, `step` elements apart, of so many numbers each."""
+        element = self.t if numbers == 1 else f"{{ {self.t}, {self.t} }}"
+        out = [self.op(f"getelementptr {element}, ptr {base}, i64 {first}")]
+        while len(out) < self.radix:
+            out.append(self.op(f"getelementptr {element}, ptr {out[-1]}, i64 {step}"))
+        return out
+
+    def _apart(self, start: str, at: str, part: str) -> Pair:
+        re = self.op(f"getelementptr {self.t}, ptr {start}, i64 {at}")
+        im = self.op(f"getelementptr {self.t}, ptr {re}, i64 {part}")
+        align = self.dtype.itemsize
+        return (self.op(f"load {self.v}, ptr {re}, align {align}"), self.op(f"load {self.v}, ptr {im}, align {align}"))
+
+    def _load(self, start: str, at: str, exchanged: str) -> Pair:
+        if self.source == "apart":
+            return self._apart(start, at, "%source_part")
+        first = self.op(f"getelementptr {{ {self.t}, {self.t} }}, ptr {start}, i64 {at}")
+        halves = [self._at(first, i, load=True) for i in (0, 1)]
+        if self.lanes > 1:
+            halves = [self._picked(halves, range(part, 2 * self.lanes, 2)) for part in (0, 1)]
+        return self._exchanged((halves[0], halves[1]), exchanged)
+
+    def _store(self, value: Pair, start: str, at: str, exchanged: str) -> None:
+        align = self.dtype.itemsize
+        if self.target != "pairs":
+            re = self.op(f"getelementptr {self.t}, ptr {start}, i64 {at}")
+            im = self.op(f"getelementptr {self.t}, ptr {re}, i64 %target_part")
+            for x, to in zip(value, (re, im), strict=True):
+                self.lines.append(f"  store {self.v} {x}, ptr {to}, align {align}")
+            return
+        first = self.op(f"getelementptr {{ {self.t}, {self.t} }}, ptr {start}, i64 {at}")
+        halves = list(self._exchanged(value, exchanged))
+        if self.lanes > 1:
+            orders = [[i // 2 + i % 2 * self.lanes for i in range(half, half + self.lanes)] for half in (0, self.lanes)]
+            halves = [self._picked(halves, order) for order in orders]
+        for i, half in enumerate(halves):
+            self.lines.append(f"  store {self.v} {half}, ptr {self._at(first, i)}, align {align}")
+
+    def _at(self, first: str, half: int, load: bool = False) -> str:
+        """The vector that begins there, or the next one: its place, or what it holds."""
+        place = self.op(f"getelementptr {self.t}, ptr {first}, i64 {self.lanes}") if half else first
+        return self.op(f"load {self.v}, ptr {place}, align {self.dtype.itemsize}") if load else place
+
+    def _picked(self, pair: Sequence[str], order: Sequence[int]) -> str:
+        mask = ", ".join(f"i32 {i}" for i in order)
+        return self.op(f"shufflevector {self.v} {pair[0]}, {self.v} {pair[1]}, <{self.lanes} x i32> <{mask}>")
+
+    def _exchanged(self, x: Pair, flag: str) -> Pair:
+        return (self.op(f"select i1 {flag}, {self.v} {x[1]}, {self.v} {x[0]}"),
+                self.op(f"select i1 {flag}, {self.v} {x[0]}, {self.v} {x[1]}"))
+
+
+def source(symbol: str) -> str | None:
+    """The text of a pass."""
+    found = _NAME.fullmatch(symbol)
+    if found is None:
+        return None
+    radix, begin, end, factors, size, lanes = found.groups()
+    return _Pass(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
+
+
+family = Family("pass", source, tiered=True)
