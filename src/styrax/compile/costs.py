@@ -121,18 +121,21 @@ def size(body: Sequence[Statement]) -> float:
     return sum(1 + sum(e.cost for e in s.exprs()) for s in statements(body))
 
 
-def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf) -> float:
+def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf, called: bool = True
+                 ) -> float:
     """Roughly how many instructions a call executes, if loops that may never end by themselves turn `endless` times;
-    infinity where the length of others is not known."""
+    infinity where the length of others is not known. Those of the functions that it calls count unless `called` is
+    False."""
     total = 0.0
     for s in body:
         if isinstance(s, While):
             if not s.open_ended or endless == math.inf:
                 return math.inf
             total += times * endless * (1 + sum(e.cost for e in s.exprs()))
-            total += sum(instructions(inner, times * endless, endless) for inner in s.bodies()) if endless else 0.0
+            if endless:
+                total += sum(instructions(inner, times * endless, endless, called) for inner in s.bodies())
             continue
-        if isinstance(s, Call):
+        if called and isinstance(s, Call):
             total += times * s.work
         total += times * (1 + sum(e.cost for e in s.exprs()))
         if isinstance(s, Transpose):
@@ -141,7 +144,7 @@ def instructions(body: Sequence[Statement], times: float = 1.0, endless: float =
             total += times * (1 + s.count / 32) if isinstance(s.count, int) else math.inf
         for inner, trips in zip(s.bodies(), turns(s, math.inf), strict=True):
             if trips:  # (for ever of nothing is nothing)
-                total += instructions(inner, times * trips, endless)
+                total += instructions(inner, times * trips, endless, called)
     return total
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ..compile.costs import instructions
 from ..compile.pipeline import debugging
 from ..compile.program import Program
 from . import background, llvm
@@ -32,7 +33,8 @@ def first_level(program: Program) -> int:
         return llvm.BRIEF
     if program.generic or program.least_work is not None or program.builder.host_calls or debugging("-tiers"):
         return 1  # nobody knows how long it runs, or Python is called
-    return llvm.BRIEF if program.work * LOSS < len(program.builder.arena.nodes) * GAIN else 1
+    own = instructions(program.statements, called=False)  # (kernels are no slower)
+    return llvm.BRIEF if own * LOSS < len(program.builder.arena.nodes) * GAIN else 1
 
 
 class Promotion:
