@@ -513,6 +513,22 @@ def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
                 yield e
 
 
+def loads_of(roots: Sequence[Expr]) -> Iterator[Expr]:
+    """Those of the nodes that read a buffer, in the same order."""
+    seen: set[Expr] = set()
+    stack: list[Expr | None] = [*reversed(roots)]
+    while stack:
+        e = stack.pop()
+        if e is None:
+            yield stack.pop()  # type: ignore[misc]
+        elif e.reads and e not in seen:
+            seen.add(e)
+            if e.op in LOADS:
+                stack.append(e)
+                stack.append(None)
+            stack.extend(e.args)
+
+
 SHORT = 300  # nodes up to which expressions are written out, whatever they share
 
 

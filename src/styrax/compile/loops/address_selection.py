@@ -16,7 +16,7 @@ A read that one of two opposite conditions guards is guarded by the choice.
 
 from __future__ import annotations
 
-from ..ir.expr import BOOL, INDEX, LOADS, Arena, Expr, poly_terms, walk
+from ..ir.expr import BOOL, INDEX, Arena, Expr, poly_terms, walk
 from ..ir.loopir import Loop, LoopKind, Statement, Store, Together
 from ..program import Program
 
@@ -70,7 +70,7 @@ def _one_read(arena: Arena, condition: Expr, x: Expr, y: Expr) -> Expr | None:
         inverse, y = y.args[0], y.args[1]
     if x.op != "load" or y.op != "load" or x.attr != y.attr or x.dtype != y.dtype:
         return None
-    if any(n.op in LOADS for n in walk([condition])):
+    if condition.reads:
         return None
     place = y.args[0]
     if inverse is not None:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import HORIZONTAL, WORTH_REPEATING
-from ..ir.expr import NO_READS, Expr, coefficient, poly_terms, show, walk
+from ..ir.expr import NO_READS, Expr, coefficient, loads_of, poly_terms, show
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, Transpose, statements
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
@@ -204,7 +204,7 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
 
 def loads(op: Operation) -> list[Expr]:
     """The loads of an operation, each expression's on its own."""
-    return [n for e in operation_exprs(op) if e.reads for n in walk([e]) if n.op == "load"]
+    return [n for e in operation_exprs(op) if e.reads for n in loads_of([e]) if n.op == "load"]
 
 
 def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:
@@ -427,7 +427,8 @@ class Fuser:
         if not isinstance(op, Point) or not isinstance(count, int):
             return False
         exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
-        steps = [coefficient(self.b.arena, n.args[0], v) for n in walk(exprs) if n.op == "load" for v in group.inner]
+        steps = [coefficient(self.b.arena, n.args[0], v) for n in loads_of(exprs) if n.op == "load"
+                 for v in group.inner]
         if not any(c is not None and c.op == "const" and c.attr == 1 for c in steps):
             return False  # the lanes are rows
         row = sum(e.cost for e in exprs) * -(-count // STEP)
@@ -444,7 +445,7 @@ class Fuser:
             return False
         place = self.b.arena.substitute(op.place, mapping, dict(mapping))
         exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
-        loads = [n.args[0] for n in walk(exprs) if n.op == "load"]
+        loads = [n.args[0] for n in loads_of(exprs) if n.op == "load"]
 
         def contiguous(e: Expr, v: Expr) -> bool:
             step = coefficient(self.b.arena, e, v)

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from ..costs import instructions
-from ..ir.expr import LOADS, Expr, walk
+from ..ir.expr import Expr, loads_of
 from ..ir.loopir import (
     Buffer,
     BufferKind,
@@ -80,7 +80,7 @@ class Events:
         found = self._expr_memo.get(e)
         if found is None:
             found = self._expr_memo[e] = [
-                (self.root(n.attr[0]), n.args[0]) for n in walk([e]) if n.op in LOADS] if e.reads else []
+                (self.root(n.attr[0]), n.args[0]) for n in loads_of([e])]
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:

@@ -15,7 +15,7 @@ They share what does not depend on the row, and keep several streams of memory b
 
 from __future__ import annotations
 
-from ..ir.expr import INDEX, Expr, coefficient, walk
+from ..ir.expr import INDEX, Expr, coefficient, loads_of
 from ..ir.values import Reduce
 from .nest import Nest, choosing
 
@@ -37,9 +37,9 @@ def _rows(nest: Nest, vector: Expr) -> Expr | None:
     exprs = nest.exprs()
     if any(not m.inner or m.phase or not isinstance(m.op, Reduce) for m in nest.members):
         return None
-    if any(n.op not in ("load", "poly") and any(a.dtype is INDEX for a in n.args) for n in walk(exprs)):
+    if any(n.op not in ("load", "poly") and any(a.dtype is INDEX for a in n.args) for n in nest.nodes()):
         return None
-    loads = [n for n in walk(exprs) if n.op == "load"]
+    loads = [n for n in loads_of(exprs) if n.op == "load"]
     if len(loads) < 2 or any(n.attr[1] is not None for n in loads) or nest.work() > CHEAP_ELEMENT:
         return None
     for u in reversed(nest.alike()):

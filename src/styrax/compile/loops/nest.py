@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.expr import COSTS, Expr, Index, coefficient, show, unwrap, walk
+from ..ir.expr import COSTS, Expr, Index, coefficient, loads_of, show, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Point, Reduce
 from ..lowering.builder import Builder
@@ -37,7 +37,7 @@ class Nest:
     """Operations over common loops, with what is chosen for these. Choices give a new nest (`replace`)."""
 
     __slots__ = ("b", "members", "dead", "outer", "inner", "vector", "width", "rows", "abreast", "elements",
-                 "_known")
+                 "_known", "_nodes")
 
     b: Builder
     members: Sequence[Member]
@@ -57,13 +57,14 @@ class Nest:
         self.outer, self.inner, self.vector, self.width = outer, inner, vector, width
         self.rows, self.abreast, self.elements = rows, abreast, elements
         self._known: tuple[set[Expr], set[Expr]] | None = None  # the accesses of these members
+        self._nodes: list[Expr] | None = None
 
     def replace(self, **changes: Any) -> Nest:
         new = object.__new__(Nest)
         for name in Nest.__slots__:
             setattr(new, name, changes.get(name, getattr(self, name)))
         if "members" in changes:
-            new._known = None
+            new._known = new._nodes = None
         return new
 
     def with_rows(self, rows: Expr, abreast: int, width: int) -> Nest:
@@ -87,6 +88,12 @@ class Nest:
                 for _, place, value in m.op.stores:
                     out += [place, value]
         return out
+
+    def nodes(self) -> list[Expr]:
+        """Every node of these expressions, each once, arguments first."""
+        if self._nodes is None:
+            self._nodes = list(walk(self.exprs()))
+        return self._nodes
 
     def accesses(self) -> tuple[set[Expr], set[Expr]]:
         """All places of loads and stores, and the loop variables that are also used otherwise."""
@@ -127,7 +134,7 @@ class Nest:
             stores = [] if isinstance(m.op, Point) else [s for s in m.op.stores if s[0] not in self.dead]
             finished, rare = [value for *_, value in stores], [place for _, place, _ in stores]
             for roots, direct, often in ((values, places, 1.0 if m.inner else seldom), (finished, rare, seldom)):
-                for place in (*direct, *(n.args[0] for n in walk(roots) if n.op == "load")):
+                for place in (*direct, *(n.args[0] for n in loads_of(roots) if n.op == "load")):
                     out[place] = max(often * self._share(place), out.get(place, 0))
         return out
 
@@ -158,13 +165,7 @@ class Nest:
 
     def work(self) -> int:
         """Estimated instructions of one innermost iteration."""
-        seen: set[Expr] = set()
-        cost = 1
-        for n in walk(self.exprs()):
-            if n not in seen:
-                seen.add(n)
-                cost += COSTS.get(n.op, 1)
-        return cost
+        return 1 + sum([COSTS.get(n.op, 1) for n in self.nodes()])
 
     def ordered(self, loops: Sequence[Expr], vector: Expr | None) -> list[Expr]:
         """Loops by falling stride of what is stored and read; the vector loop innermost."""
@@ -259,7 +260,7 @@ def split_loops(nest: Nest) -> Nest:
     for _ in range(8):
         found = None
         every = {*nest.outer, *nest.inner}
-        for n in walk(nest.exprs()):
+        for n in nest.nodes():
             if n.op in ("floordiv", "floormod") and n.args[1].op == "const":
                 x, d = n.args[0], n.args[1].attr
                 if x in every and isinstance(b.extents[x], int) and b.extents[x] % d == 0:
@@ -336,7 +337,7 @@ def vector_width(nest: Nest, vector: Expr, vector_bytes: int) -> int:
     """The lanes of a vector: as many as a register has, or fewer where the loop is short. A mask would cost more:
     the processor does not hand what was stored under a mask straight to the loads that follow."""
     size = 4
-    for n in walk(nest.exprs()):
+    for n in nest.nodes():
         if n.dtype.itemsize == 8 and n.dtype.kind == "f" or n.op in ("load",) and n.dtype.itemsize == 8:
             size = 8
     width = max(vector_bytes // size, 1)

@@ -39,7 +39,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..ir.expr import LOADS, Expr, coefficient, walk
+from ..ir.expr import LOADS, Expr, coefficient, loads_of, walk
 from ..ir.loopir import (
     Accumulator,
     Buffer,
@@ -109,7 +109,7 @@ def run(program: Program) -> Program:
 def _reads(body: Sequence[Statement]) -> Iterator[Buffer]:
     """The buffers that statements read, as often as they stand there."""
     for s in statements(body):
-        yield from (n.attr[0] for n in walk([e for e in s.exprs() if isinstance(e, Expr)]) if n.op in LOADS)
+        yield from (n.attr[0] for n in loads_of([e for e in s.exprs() if isinstance(e, Expr)]))
         if isinstance(s, Copy | Transpose):
             yield s.source
         elif isinstance(s, Call):
@@ -280,7 +280,7 @@ class Turned:
             if isinstance(s, Loop):
                 self._check_apart(s.body, s)
                 continue
-            places = [(n.attr[0], n.args[0]) for n in walk(s.exprs()) if n.op in LOADS]
+            places = [(n.attr[0], n.args[0]) for n in loads_of(s.exprs())]
             if isinstance(s, Store):
                 places.append((s.buffer, s.offset))
             if any(buffer in stored and self._rows(buffer, place, along) not in self.stored

@@ -15,7 +15,7 @@ Before, and after:
 
 from __future__ import annotations
 
-from ..ir.expr import INDEX, Expr, coefficient, walk
+from ..ir.expr import INDEX, Expr, coefficient, loads_of
 from ..ir.values import Reduce
 from .nest import Nest, choosing
 
@@ -56,10 +56,10 @@ def _rows(nest: Nest, vector: Expr) -> Expr | None:
     if nest.size(vector) < 4 or any(not isinstance(m.op, Reduce) and m.inner for m in nest.members):
         return None
     exprs = nest.exprs()
-    loads = [n for n in walk(exprs) if n.op == "load"]
+    loads = [n for n in loads_of(exprs) if n.op == "load"]
     if len(loads) < 2 or any(n.attr[1] is not None for n in loads):
         return None
-    if any(n.op not in ("load", "poly") and any(a.dtype is INDEX for a in n.args) for n in walk(exprs)):
+    if any(n.op not in ("load", "poly") and any(a.dtype is INDEX for a in n.args) for n in nest.nodes()):
         return None  # indices used as values, guards: not worth a tile
     best, best_score = None, (0, 0)
     for u in nest.alike():

@@ -12,7 +12,7 @@ lanes: `unroll_and_jam` loads such a tile row by row and turns it. Before, and a
 
 from __future__ import annotations
 
-from ..ir.expr import COSTS, Expr, coefficient, walk
+from ..ir.expr import COSTS, Expr, coefficient
 from .nest import Nest, choosing
 
 
@@ -27,7 +27,7 @@ def _rows(nest: Nest) -> Expr | None:
     assert vector is not None
     if any(COSTS.get(n.op, 1) > 1 or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
            and n.attr[1] is not None
-           for n in walk(nest.exprs())) or nest.size(vector) < width:
+           for n in nest.nodes()) or nest.size(vector) < width:
         return None
     indices, opaque = nest.accesses()
     if vector in opaque:
