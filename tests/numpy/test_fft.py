@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import warnings
 
 import jax
@@ -13,6 +15,7 @@ import scipy.signal
 
 import styrax
 import styrax.numpy as jnp
+from styrax.scipy import windows
 
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 SEVERAL = ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")
@@ -201,3 +204,16 @@ def test_breaks_of_trends():
 def test_complex_signals_have_both_sides():
     with pytest.warns(UserWarning, match="return_onesided=False"):
         styrax.scipy.signal.welch(draw((64,), "irfft"), nperseg=16)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 256])
+@pytest.mark.parametrize("name", [*windows.COSINES, "bartlett", ("kaiser", 3.0)])
+def test_named_windows_are_scipys(name, length):
+    np.testing.assert_array_equal(windows.window(name, length), scipy.signal.get_window(name, length))
+
+
+def test_spectra_with_common_windows_need_nothing_of_scipys_signal():
+    code = ("import sys, numpy as np, styrax.scipy.signal as s\n"
+            "s.istft(s.stft(np.ones(64, np.float32), nperseg=16)[2], nperseg=16)\n"
+            "sys.exit('scipy.signal' in sys.modules)")
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

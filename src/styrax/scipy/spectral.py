@@ -25,9 +25,10 @@ from styrax.numpy.shaping import moveaxis
 from styrax.numpy.statistics import median
 
 from .signal import detrend as _detrend
+from .windows import window as named_window
 
 
-def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array, int]:
+def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array | np.ndarray, int]:
     """The window's values and the length of a segment. Raises ValueError where they do not fit each other."""
     if isinstance(window, (str, tuple)):
         if nperseg is None:
@@ -38,9 +39,7 @@ def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array, int]:
             nperseg = size
         if nperseg == 0:
             return lax.full((0,), 0, np.float32), 0
-        from scipy.signal import get_window
-
-        return get_window(window, nperseg), nperseg
+        return named_window(window, nperseg), nperseg
     values = asarray(window)
     if values.ndim != 1:
         raise ValueError("window must be 1-D")
@@ -340,9 +339,7 @@ def istft(Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg:
     z = moveaxis(z, (freq_axis, time_axis), (-2, -1))
     real_dtype = np.empty(0, z.dtype).real.dtype
     if isinstance(window, (str, tuple)):
-        from scipy.signal import get_window
-
-        window = get_window(window, nperseg)
+        window = named_window(window, nperseg)
     values = asarray(window, dtype=real_dtype)
     if values.ndim != 1:
         raise ValueError("window must be 1-D")
