@@ -117,18 +117,35 @@ def test_hot_programs_are_optimised() -> None:
     np.testing.assert_allclose(tier_once(x), want, rtol=1e-5)
 
 
-def test_long_calls_and_unknown_lengths_begin_optimised() -> None:
+def test_long_calls_begin_optimised() -> None:
     @jax.jit
     def tier_long(x: Any) -> Any:
         return lax.fori_loop(0, 1_000_000, lambda i, c: c * 0.99 + jnp.sin(c), x)
 
-    @jax.jit
-    def tier_unknown(x: Any) -> Any:
-        return lax.while_loop(lambda c: c.sum() < 1e3, lambda c: c * 1.5 + 1, x)
+    tier_long(jnp.ones(1000)).block_until_ready()
+    assert named("tier_long").promotion is None
 
-    for function, name in ((tier_long, "tier_long"), (tier_unknown, "tier_unknown")):
-        function(jnp.ones(1000)).block_until_ready()
-        assert named(name).promotion is None
+
+@pytest.mark.parametrize("donated", [False, True])
+def test_loops_of_unknown_length_that_turn_for_long_are_optimised(donated: bool) -> None:
+    @partial(jax.jit, donate_argnums=(0,) if donated else ())
+    def tier_unknown(x: Any, bound: Any) -> Any:
+        return lax.while_loop(lambda c: c[0] < bound, lambda c: c + 1, x)
+
+    assert tier_unknown(jnp.zeros(100), 10)[1] == 10
+    code = named("tier_unknown")
+    assert (code.promotion is None) == donated
+    assert tier_unknown(jnp.zeros(100), 2_000_000)[1] == 2_000_000
+    assert code.promotion is None and code.library.source[1] == 1
+
+
+def test_operations_for_all_shapes_are_tiered() -> None:
+    x = np.arange(12, dtype=np.int16).reshape(3, 4)
+    got = [np.asarray(jax.scipy.special.xlogy(x[:k + 1] + 1.5, x[:k + 1] + 2.5)) for k in range(3)]
+    tiers.settle()
+    got.append(np.asarray(jax.scipy.special.xlogy(x + 1.5, x + 2.5)))
+    for k, y in enumerate(got):
+        np.testing.assert_allclose(y, (x + 1.5)[:k + 1] * np.log((x + 2.5)[:k + 1]), rtol=1e-5)
 
 
 def test_code_that_is_at_hand_is_taken() -> None:

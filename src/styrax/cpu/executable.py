@@ -196,6 +196,9 @@ class Executable:
                     return
                 self.queued = True
             words = [*words, PLENTY]
+            promotion = self.promotion
+            if promotion is not None:  # it may be long
+                promotion.finish()
         self.enqueue(words, waiting, outs, held)
 
     def enqueue(self, words: Sequence[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any) -> None:

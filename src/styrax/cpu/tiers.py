@@ -31,9 +31,14 @@ def first_level(program: Program) -> int:
     """LLVM's effort for the first calls of a program: `BRIEF` where the first one ends sooner by that."""
     if program.work < INSTANT:
         return llvm.BRIEF
-    if program.generic or program.least_work is not None or program.builder.host_calls or debugging("-tiers"):
-        return 1  # nobody knows how long it runs, or Python is called
-    own = instructions(program.statements, called=False)  # (kernels are no slower)
+    if program.builder.host_calls or debugging("-tiers"):
+        return 1
+    if program.least_work is not None and any(program.donated):
+        return 1  # it may turn for long, and cannot be begun anew
+    if program.generic:
+        return llvm.BRIEF
+    # Kernels that are called are no slower. Loops of unknown length are tried for a short time only.
+    own = instructions(program.statements, endless=1.0, called=False)
     return llvm.BRIEF if own * LOSS < len(program.builder.arena.nodes) * GAIN else 1
 
 
