@@ -14,14 +14,14 @@ from ..arrays.array import Array
 from ..arrays.devices import Device, ManyDevices, Sharding, SingleDeviceSharding
 from ..arrays.explicit import on_devices, sharding_of_type
 from ..arrays.gspmd_sharding import GSPMDSharding
-from ..arrays.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
+from ..arrays.mesh import AbstractMesh, Mesh, empty_mesh
 from ..arrays.refined_meshes import refined, told_by, told_in
 from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
 from ..settings import config
 from ..types import avals
 from .dead_code import dce_jaxpr
 from .jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
-from .propagation import of_equation, propagate, told_sharding
+from .propagation import Propagated, of_equation, propagate, told_sharding
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
 
@@ -72,13 +72,14 @@ class Following:
       donates: whether it takes the memory of arguments.
     """
 
-    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings")
+    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings", "read")
 
     def __init__(self, code: Callable[..., list[Any]], closed: ClosedJaxpr, name: str,
                  in_shardings: Sequence[Any] = (), out_shardings: Sequence[Any] = (), donates: bool = False):
         self.code = code
         self.closed = closed
         self.name = name
+        self.read: set[int] | None = None  # the numbers of the arguments that are needed
         self.in_shardings = in_shardings or (None,) * len(closed.in_avals)
         self.out_shardings = out_shardings or (None,) * len(closed.out_avals)
         # Arguments of donating code that are cut into parts first: what is given away are the parts.
@@ -115,12 +116,20 @@ class Following:
         found = self._found(given)
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
         named, single = self._home(found, said, given)
-        read = set(read_arguments(self.closed))
-        anywhere = single or default
-        if named is not None:
-            anywhere = (NamedSharding(named.mesh, PartitionSpec()) if named.mesh.size > 1 else
-                        SingleDeviceSharding(named._device_assignment[0]))
-        return [s or anywhere if unused or i in read else None for i, s in enumerate(found)]
+        read = self._read()
+        chosen: Sequence[Any] = [single or default] * len(found)
+        if named is not None and named.mesh.size > 1:
+            meshes, fine, propagated = self._propagated(named, found, said)
+            chosen = [_first_named(meshes, fine, a, e)
+                      for a, e in zip(self.closed.in_avals, propagated.arguments, strict=True)]
+        elif named is not None:
+            chosen = [SingleDeviceSharding(named._device_assignment[0])] * len(found)
+        return [s or c if unused or i in read else None for i, (s, c) in enumerate(zip(found, chosen, strict=True))]
+
+    def _read(self) -> set[int]:
+        if self.read is None:
+            self.read = set(read_arguments(self.closed))
+        return self.read
 
     def _found(self, given: Sequence[Sharding | None]) -> list[Sharding | None]:
         """Where arguments are; None for those of which nothing is said or which are not used."""
@@ -128,7 +137,7 @@ class Following:
         for said, own in zip(self.in_shardings, given, strict=True):
             at = said if isinstance(said, Sharding) else own
             found.append(as_named(at) if isinstance(at, GSPMDSharding) else at)
-        read = set(read_arguments(self.closed))
+        read = self._read()
         found = [s if i in read or isinstance(said, Sharding) else None
                  for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
         self._check(found, given)
@@ -143,15 +152,27 @@ class Following:
             if single is not None:
                 return [s or single for s in said]
             return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
+        meshes, fine, propagated = self._propagated(named, found, said)
+        first = next((k for k in sorted(self._read())), None)
+        like = None if first is None or self.in_shardings[first] is found[first] else found[first]
+        ndim = None if first is None else len(getattr(self.closed.in_avals[first], "shape", ()))
+        return [s or _written_like(_first_named(meshes, fine, aval, e), aval, like, ndim)
+                for s, aval, e in zip(said, self.closed.out_avals, propagated.results, strict=True)]
+
+    def _propagated(self, named: NamedSharding, found: Sequence[Sharding | None], said: Sequence[Sharding | None]
+                    ) -> tuple[list[Mesh], AbstractMesh, Propagated]:
+        """What propagation finds, over a mesh in which those that the program names are told."""
         meshes = self._meshes(named, found, said)
         fine = refined(meshes) if len(meshes) > 1 else None
         if fine is None:
             meshes, fine = meshes[:1], meshes[0].abstract_mesh
-        entries = [e if s is None else told_in(e, getattr(s, "mesh", fine), fine) for s, e in (
-            (s, _entries(s, a)) for s, a in zip(found, self.closed.in_avals, strict=True))]
-        results = propagate(self.closed, _explicit(fine), entries)
-        return [s or _first_named(meshes, fine, aval, e)
-                for s, aval, e in zip(said, self.closed.out_avals, results, strict=True)]
+
+        def told(shardings: Sequence[Sharding | None], types: Sequence[Any]) -> list[tuple[Any, ...] | None]:
+            return [None if s is None else told_in(_entries(s, a), getattr(s, "mesh", fine), fine)
+                    for s, a in zip(shardings, types, strict=True)]
+
+        return meshes, fine, propagate(self.closed, fine, told(found, self.closed.in_avals),
+                                       told(said, self.closed.out_avals))
 
     def _meshes(self, named: NamedSharding, *said: Sequence[Sharding | None]) -> list[Mesh]:
         """The meshes over the devices of `named` that arguments, results and the program name, each once."""
@@ -195,7 +216,7 @@ class Following:
     def _check(self, found: Sequence[Sharding | None], given: Sequence[Sharding | None]) -> None:
         """Raises ValueError for arguments on different devices."""
         first: int | None = None
-        read = set(read_arguments(self.closed))
+        read = self._read()
         for i, s in enumerate(found):
             if s is None:
                 continue
@@ -282,10 +303,12 @@ def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], param
         put(outs, [found[first]] * len(outs))
         return
     avals = [x.aval for x in args]
-    results = of_equation(primitive, avals, [_entries(s, a) for s, a in zip(found, avals, strict=True)],
-                          [x.aval for x in outs], params, _explicit(named.mesh))
     grid: Any = named.mesh
-    put(outs, [_named(grid, x.aval, e) for x, e in zip(outs, results, strict=True)])
+    results = of_equation(primitive, avals, [None if s is None else _entries(s, a)
+                                             for s, a in zip(found, avals, strict=True)],
+                          [x.aval for x in outs], params, grid.abstract_mesh)
+    put(outs, [_written_like(_named(grid, x.aval, e), x.aval, found[0] if found else None, args[0].ndim if args else 0)
+               for x, e in zip(outs, results, strict=True)])
 
 
 def _around(single: Sharding | None, argument: Callable[[], str]) -> NamedSharding | None:
@@ -305,12 +328,6 @@ def _entries(sharding: Sharding | None, aval: Any) -> tuple[Any, ...]:
     return (*spec, *(None,) * (ndim - len(spec)))[:ndim]
 
 
-def _explicit(grid: Any) -> Any:
-    """The mesh for rules of explicit sharding."""
-    abstract = grid.abstract_mesh
-    return abstract.update(axis_types=(AxisType.Explicit,) * len(abstract.axis_names))
-
-
 def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     told = getattr(aval, "given_sharding", None)
     if told is not None:
@@ -322,6 +339,15 @@ def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     while entries and entries[-1] is None and not grid.explicit_axes:
         entries = entries[:-1]
     return NamedSharding(grid, PartitionSpec(*entries))
+
+
+def _written_like(found: NamedSharding, aval: Any, first: Sharding | None, ndim: int | None) -> NamedSharding:
+    """A sharding with a specification as long as that of the first argument, where it is spread as that is."""
+    if (isinstance(first, NamedSharding) and first.mesh == found.mesh and len(first.spec) > len(found.spec)
+            and len(getattr(aval, "shape", ())) == ndim
+            and first.spec.partitions == (*found.spec.partitions, *(None,) * (len(first.spec) - len(found.spec)))):
+        return first
+    return found
 
 
 def _first_named(meshes: Sequence[Mesh], fine: AbstractMesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
