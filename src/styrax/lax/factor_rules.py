@@ -35,6 +35,8 @@ def broadcast(operands: Sequence[Any], results: Sequence[Any], *, broadcast_dime
               **_: Any) -> Factors:
     """Dimensions that are repeated share nothing."""
     shape = results[0].shape
+    if operands[0].size == results[0].size:
+        return reshape(operands, results)
     kept = [d if s == shape[d] else None for d, s in zip(broadcast_dimensions, operands[0].shape, strict=True)]
     out = [d if d in kept else None for d in range(len(shape))]
     return Factors([kept, *_own(*operands[1:])], [out], spread=True)
@@ -152,7 +154,7 @@ def whole(operands: Sequence[Any], results: Sequence[Any], **_: Any) -> Factors:
     """Dimensions that keep their size are alike, others share nothing."""
     shape = operands[0].shape
     dims = [[d if d < len(shape) and n == shape[d] else None for d, n in enumerate(r.shape)] for r in results]
-    return Factors([_numbered(operands[0]), *_own(*operands[1:])], dims)
+    return Factors([_numbered(operands[0]), *_own(*operands[1:])], dims, passing=True)
 
 
 def each(operands: Sequence[Any], results: Sequence[Any], **_: Any) -> Factors:
@@ -215,12 +217,22 @@ def convolution(operands: Sequence[Any], results: Sequence[Any], *, dimension_nu
 # -- indexing --------------------------------------------------------------------------------------
 
 
+def static_slice(operands: Sequence[Any], results: Sequence[Any], *, fixed: bool = True, **_: Any) -> Factors:
+    """At once, slices are read at places that the compiled program is told."""
+    return moved(operands, results) if fixed else whole(operands, results)
+
+
+def dynamic_slice(operands: Sequence[Any], results: Sequence[Any], *, fixed: bool = False, **_: Any) -> Factors:
+    """Along dimensions that are read in part, nothing is alike, but for slices at constant places."""
+    return moved(operands, results) if fixed else whole(operands, results)
+
+
 def dynamic_update_slice(operands: Sequence[Any], results: Sequence[Any], **_: Any) -> Factors:
     """Along dimensions that are written in part, the operand and the result are alike."""
     operand, update = operands[0], operands[1]
     dims = _numbered(operand)
     part = [d if n == operand.shape[d] else None for d, n in enumerate(update.shape)]
-    return Factors([dims, part, *_own(*operands[2:])], [dims])
+    return Factors([dims, part, *_own(*operands[2:])], [dims], passing=True)
 
 
 def gather(operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers: Any, slice_sizes: Sequence[Any],
@@ -267,7 +279,7 @@ def in_front(operands: Sequence[Any], results: Sequence[Any], **_: Any) -> Facto
     """The dimensions that operand and result have in common stand in front."""
     dims = [[d if d < min(len(operands[0].shape), len(results[0].shape)) else None for d in range(len(x.shape))]
             for x in (operands[0], results[0])]
-    return Factors([dims[0], *_own(*operands[1:])], [dims[1]] * len(results), passing=True)
+    return Factors([dims[0], *_own(*operands[1:])], [dims[1]] * len(results), passing=len(dims[0]) == len(dims[1]))
 
 
 def behind_batch(*ranks: int) -> Callable[..., Factors]:
@@ -283,7 +295,7 @@ def behind_batch(*ranks: int) -> Callable[..., Factors]:
 
 
 __all__ = [
-    "along", "behind_batch", "broadcast", "concatenation", "contraction", "convolution", "dynamic_update_slice",
-    "each", "elementwise", "fourier", "gather", "in_front", "moved", "reduction", "reshape", "scatter", "sort", "squeeze", "stack",
-    "tile", "top_k", "transpose", "unstack", "whole", "windows",
+    "along", "behind_batch", "broadcast", "concatenation", "contraction", "convolution", "dynamic_slice", "dynamic_update_slice",
+    "each", "elementwise", "fourier", "gather", "in_front", "moved", "reduction", "reshape", "scatter", "sort", "squeeze",
+    "stack", "static_slice",    "tile", "top_k", "transpose", "unstack", "whole", "windows",
 ]

@@ -22,31 +22,33 @@ class Factors:
       late: factors that are followed only where no other tells: along which results are summed, or elements wander.
       sizes: of factors that are parts of dimensions; others are as large as the largest dimension they are.
       passing: whether the operation is followed before others, as elementwise ones are.
+      reads: how often each operand is read by what the operation stands for.
       spread: whether results repeat the operand: these are followed from results to operands first.
     """
 
-    __slots__ = ("operands", "results", "late", "sizes", "passing", "spread")
+    __slots__ = ("operands", "results", "late", "sizes", "passing", "spread", "reads")
 
     def __init__(self, operands: Sequence[Dims], results: Sequence[Dims], *, late: Iterable[Any] = (),
-                 sizes: Mapping[Any, int] | None = None, passing: bool = False, spread: bool = False):
+                 sizes: Mapping[Any, int] | None = None, passing: bool = False, spread: bool = False, reads: int = 1):
         self.operands = operands
         self.results = results
         self.late = frozenset(late)
         self.sizes = sizes or {}
         self.passing = passing
         self.spread = spread
+        self.reads = reads
 
 
 def elementwise(operands: Sequence[Any], results: Sequence[Any], **_: Any) -> Factors:
-    """Of operations on elements at the same index, where scalars go with all."""
-    shape = results[0].shape
-    dims = range(len(shape))
-    return Factors([dims if x.shape == shape else _fitting(x.shape, shape) for x in operands], [dims] * len(results),
-                   passing=True)
+    """Of operations on elements at the same index."""
+    return Factors([range(len(x.shape)) for x in operands], [range(len(x.shape)) for x in results], passing=True)
 
 
-def _fitting(shape: Sequence[Any], out: Sequence[Any]) -> Dims:
-    return [d if len(shape) == len(out) and n == out[d] else None for d, n in enumerate(shape)]
+def composed(operands: Sequence[Any], results: Sequence[Any], **_: Any) -> Factors:
+    """Of elementwise operations that are made of several, which read the operands."""
+    found = elementwise(operands, results)
+    found.reads = 2
+    return found
 
 
 def apart(operands: Sequence[Any], results: Sequence[Any], **_: Any) -> Factors:
@@ -58,4 +60,4 @@ def _shape(aval: Any) -> Sequence[Any]:
     return getattr(aval, "shape", ())
 
 
-__all__ = ["Dims", "Factors", "Rule", "apart", "elementwise"]
+__all__ = ["Dims", "Factors", "Rule", "apart", "composed", "elementwise"]

@@ -72,14 +72,14 @@ class Following:
       donates: whether it takes the memory of arguments.
     """
 
-    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings", "read")
+    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings", "needed")
 
     def __init__(self, code: Callable[..., list[Any]], closed: ClosedJaxpr, name: str,
                  in_shardings: Sequence[Any] = (), out_shardings: Sequence[Any] = (), donates: bool = False):
         self.code = code
         self.closed = closed
         self.name = name
-        self.read: set[int] | None = None  # the numbers of the arguments that are needed
+        self.needed: tuple[ClosedJaxpr, list[int]] | None = None
         self.in_shardings = in_shardings or (None,) * len(closed.in_avals)
         self.out_shardings = out_shardings or (None,) * len(closed.out_avals)
         # Arguments of donating code that are cut into parts first: what is given away are the parts.
@@ -126,10 +126,15 @@ class Following:
             chosen = [SingleDeviceSharding(named._device_assignment[0])] * len(found)
         return [s or c if unused or i in read else None for i, (s, c) in enumerate(zip(found, chosen, strict=True))]
 
-    def _read(self) -> set[int]:
-        if self.read is None:
-            self.read = set(read_arguments(self.closed))
-        return self.read
+    def _needed(self) -> tuple[ClosedJaxpr, list[int]]:
+        """What is needed of the program, and the numbers of the arguments that it reads."""
+        if self.needed is None:
+            jaxpr, used = dce_jaxpr(self.closed.jaxpr, [True] * len(self.closed.jaxpr.outvars))
+            self.needed = ClosedJaxpr(jaxpr, self.closed.consts), [i for i, u in enumerate(used) if u]
+        return self.needed
+
+    def _read(self) -> list[int]:
+        return self._needed()[1]
 
     def _found(self, given: Sequence[Sharding | None]) -> list[Sharding | None]:
         """Where arguments are; None for those of which nothing is said or which are not used."""
@@ -153,7 +158,7 @@ class Following:
                 return [s or single for s in said]
             return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
         meshes, fine, propagated = self._propagated(named, found, said)
-        first = next((k for k in sorted(self._read())), None)
+        first = next(iter(self._read()), None)
         like = None if first is None or self.in_shardings[first] is found[first] else found[first]
         ndim = None if first is None else len(getattr(self.closed.in_avals[first], "shape", ()))
         return [s or _written_like(_first_named(meshes, fine, aval, e), aval, like, ndim)
@@ -171,8 +176,13 @@ class Following:
             return [None if s is None else told_in(_entries(s, a), getattr(s, "mesh", fine), fine)
                     for s, a in zip(shardings, types, strict=True)]
 
-        return meshes, fine, propagate(self.closed, fine, told(found, self.closed.in_avals),
-                                       told(said, self.closed.out_avals))
+        needed, read = self._needed()
+        given = told(found, self.closed.in_avals)
+        propagated = propagate(needed, fine, [given[i] for i in read], told(said, self.closed.out_avals))
+        arguments: list[Any] = [()] * len(found)
+        for i, e in zip(read, propagated.arguments, strict=True):
+            arguments[i] = e
+        return meshes, fine, Propagated(arguments, propagated.results, propagated.looks)
 
     def _meshes(self, named: NamedSharding, *said: Sequence[Sharding | None]) -> list[Mesh]:
         """The meshes over the devices of `named` that arguments, results and the program name, each once."""

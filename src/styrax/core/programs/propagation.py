@@ -103,10 +103,10 @@ def propagate(closed: ClosedJaxpr, mesh: AbstractMesh, given: Sequence[Entries |
     results = graph.program(closed.jaxpr, arguments)
     for x, aval, e in zip(results, closed.out_avals, wanted, strict=False):
         if e is not None:
-            graph.same([x], Value(aval.shape, parts.refined(e)), aval)
-    graph.constrain()
-    for x in arguments:
-        x.given = True
+            graph.same([x], [Value(aval.shape, parts.refined(e))], aval)
+    for x in results:
+        x.reads += 1
+    graph.constrain(arguments)
     _settle(graph, parts)
     return Propagated([parts.entries(x, a) for x, a in zip(arguments, closed.in_avals, strict=True)],
                       [parts.entries(x, a) for x, a in zip(results, closed.out_avals, strict=True)],
@@ -119,6 +119,8 @@ def of_equation(primitive: Primitive, avals: Sequence[Any], given: Sequence[Entr
     parts = Parts(mesh)
     graph = Graph(lambda told: parts.refined(told_in(told.spec.partitions, told.mesh, mesh)))
     operands = _values(avals, given, parts)
+    if "start_indices" in primitive.traits.sizes:  # which programs for all positions are told when they run
+        params = {**params, "fixed": False}
     results = graph.simple(primitive, avals, operands, outs, params)
     _settle(graph, parts)
     return [parts.entries(x, a) for x, a in zip(results, outs, strict=True)]
@@ -132,23 +134,29 @@ def _values(avals: Sequence[Any], given: Sequence[Entries | None], parts: Parts)
 # -- to a fixed point ------------------------------------------------------------------------------
 
 
-def _in_passing(op: Operation, late: bool) -> int:
+def _alone(op: Operation, late: bool) -> int:
+    """Through operations that leave elements where they are: on, where nothing else reads the operands."""
+    return 0 if not op.passing else _BACK if not op.edge and any(x.reads > 1 for x in op.values[:op.count]) else _BACK | _ON
+
+
+def _passing(op: Operation, late: bool) -> int:
     return _BACK | _ON if op.passing else 0
 
 
-def _before_repeating(op: Operation, late: bool) -> int:
+def _kept(op: Operation, late: bool) -> int:
+    """Along dimensions that stay as they are."""
     return 0 if late else _BACK if op.spread else _BACK | _ON
 
 
-def _before_moving(op: Operation, late: bool) -> int:
-    return 0 if late else _BACK | _ON
+def _moved(op: Operation, late: bool) -> int:
+    return _BACK if op.spread else _BACK | _ON
 
 
 def _all(op: Operation, late: bool) -> int:
     return _BACK | _ON
 
 
-_ROUNDS: Sequence[Callable[[Operation, bool], int]] = (_in_passing, _before_repeating, _before_moving, _all)
+_ROUNDS: Sequence[Callable[[Operation, bool], int]] = (_alone, _passing, _kept, _moved, _all)
 
 
 def _settle(graph: Graph, parts: Parts) -> None:
@@ -210,7 +218,7 @@ def _rank(op: Operation, factor: int, axes: Axes, parts: Parts) -> tuple[int, in
     """Which factors come first: of elementwise operations those that are cut most, of others those that the largest
     operand has; then by operands."""
     sources = [k for k, d, place in op.at[factor] if _along(op, k, d, place, parts)[:len(axes)] == axes]
-    if op.passing:
+    if op.passing and len({x.size for x in op.values}) == 1:
         return -parts.product(axes), min(sources)
     return min((-op.values[k].size, k) for k in sources)
 

@@ -24,7 +24,7 @@ _DEEP = 8  # constants of longer computations are not made anew
 class Value:
     """What a program computes: the mesh axes at its dimensions, and which dimensions take no more."""
 
-    __slots__ = ("axes", "closed", "given", "size", "wanted", "operations")
+    __slots__ = ("axes", "closed", "given", "size", "wanted", "operations", "reads")
 
     def __init__(self, shape: Sequence[Any], entries: Entries | None = None):
         self.axes: list[tuple[Any, ...]] = [()] * len(shape)
@@ -35,8 +35,16 @@ class Value:
             self.size *= d if isinstance(d, int) else 1
         self.wanted: list[Entries] = []  # what constraints say of it
         self.operations: list[Operation] = []
+        self.reads = 0
         if entries is not None:
             self.tell(entries)
+
+    def again(self) -> Value:
+        """The same value where others read it."""
+        made = Value(())
+        made.axes, made.closed, made.given, made.size = self.axes, self.closed, self.given, self.size
+        made.wanted, made.operations = self.wanted, self.operations
+        return made
 
     def tell(self, entries: Entries) -> None:
         """Has the value be spread so, but for dimensions of which nothing is said."""
@@ -55,15 +63,17 @@ class Operation:
       dims: for each value the factors of each dimension.
       sizes: of the factors.
       late: the factors that are followed last.
+      edge: whether results are operands by another name.
     """
 
-    __slots__ = ("values", "count", "at", "dims", "sizes", "late", "passing", "spread", "waits")
+    __slots__ = ("values", "count", "at", "dims", "sizes", "late", "passing", "spread", "edge", "waits")
 
     def __init__(self, values: Sequence[Value], count: int, factors: Factors, shapes: Sequence[Sequence[Any]]):
         self.values = values
         self.count = count  # of operands
         self.passing = factors.passing
         self.spread = factors.spread
+        self.edge = not factors.reads
         self.waits = False
         numbers: dict[Any, int] = {}
         self.at: list[list[tuple[int, int, int]]] = []
@@ -114,13 +124,13 @@ class Graph:
         for v in dict.fromkeys(values):
             v.operations.append(made)
 
-    def same(self, sources: Sequence[Value], target: Value, aval: Any) -> None:
-        """Has a value be spread as those that it is one of."""
+    def same(self, sources: Sequence[Value], targets: Sequence[Value], aval: Any) -> None:
+        """Has values be spread as those that they are one of."""
         shape = getattr(aval, "shape", ())
-        if not shape:
-            return
-        dims = [range(len(shape))] * len(sources)
-        self.operation(sources, [target], Factors(dims, dims[:1], passing=True), [shape] * (len(sources) + 1))
+        if shape:
+            dims = [range(len(shape))] * (len(sources) + len(targets))
+            self.operation(sources, targets, Factors(dims[:len(sources)], dims[len(sources):], passing=True, reads=0),
+                           [shape] * len(dims))
 
     # -- programs ----------------------------------------------------------------------------------
     def program(self, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
@@ -140,7 +150,8 @@ class Graph:
             if again is not None:
                 known[eqn.outvars[0]] = again
                 continue
-            outs = self.equation(eqn, [read(x) for x in eqn.invars])
+            constant = [isinstance(x, Literal) or isinstance(known.get(x), Again) for x in eqn.invars]
+            outs = self.equation(eqn, [read(x) for x in eqn.invars], constant)
             known.update(zip(eqn.outvars, outs, strict=True))
         return [read(x) for x in jaxpr.outvars]
 
@@ -150,20 +161,19 @@ class Graph:
                 iter(jaxprs_in_params(eqn.params)), None) is not None or eqn.primitive.traits.distinct:
             return None
         out = eqn.outvars[0]
-        if not getattr(out.aval, "shape", ()):
-            return None
+        array = bool(getattr(out.aval, "shape", ()))
         found = [known.get(x) for x in eqn.invars if isinstance(x, Var)]
         deep = 1
         for x, f in zip((x for x in eqn.invars if isinstance(x, Var)), found, strict=True):
             if isinstance(f, Again):
                 deep += f.deep
-            elif getattr(x.aval, "shape", ()) or not eqn.primitive.traits.movement:
+            elif not array or getattr(x.aval, "shape", ()) or not eqn.primitive.traits.movement:
                 return None
-        if deep > _DEEP:
+        if array and deep > _DEEP:
             return None
         return Again(self, eqn, out, [None if isinstance(x, Literal) else known.get(x) for x in eqn.invars], deep)
 
-    def equation(self, eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
+    def equation(self, eqn: JaxprEqn, operands: Sequence[Value], constant: Sequence[bool] = ()) -> list[Value]:
         """Adds an equation; its results."""
         inner = list(jaxprs_in_params(eqn.params))
         control = eqn.primitive.traits.control
@@ -179,8 +189,12 @@ class Graph:
             return self.program(inner[0], operands)
         if eqn.params.get("looks_at_sharding") is not None:
             self.looks.append((eqn, operands[0]))
-        return self.simple(eqn.primitive, [x.aval for x in eqn.invars], operands, [v.aval for v in eqn.outvars],
-                           eqn.params)
+        params = eqn.params
+        windows = eqn.primitive.traits.windows
+        if windows is not None and eqn.primitive.traits.movement:
+            if all(constant[windows([x.aval for x in eqn.invars], params).operands]):
+                params = {**params, "fixed": True}
+        return self.simple(eqn.primitive, [x.aval for x in eqn.invars], operands, [v.aval for v in eqn.outvars], params)
 
     def simple(self, primitive: Primitive, avals: Sequence[Any], operands: Sequence[Value], outs: Sequence[Any],
                params: Mapping[str, Any]) -> list[Value]:
@@ -191,9 +205,27 @@ class Graph:
         results = [self.value(x) for x in outs]
         rule = primitive.traits.factors or (elementwise if primitive.traits.elementwise else apart)
         shapes = [getattr(x, "shape", ()) for x in (*avals, *outs)]
+        reads = 1
+        if primitive.traits.elementwise:
+            operands = [self._repeated(x, a, outs[0]) for x, a in zip(operands, avals, strict=True)]
+            avals = [outs[0] if a.shape else a for a in avals]
+            shapes[:len(avals)] = [a.shape for a in avals]
         if any(shapes[:len(avals)]) and any(shapes[len(avals):]) and rule is not apart:
-            self.operation(operands, results, rule(avals, outs, **params), shapes)
+            factors = rule(avals, outs, **params)
+            reads = factors.reads
+            self.operation(operands, results, factors, shapes)
+        for x in operands:
+            x.reads += reads
         return results
+
+    def _repeated(self, x: Value, aval: Any, out: Any) -> Value:
+        """An operand of an elementwise operation in the shape of the result."""
+        if aval.shape == out.shape or not aval.shape:
+            return x
+        made = self.value(out)
+        kept = [d if n == m else None for d, (n, m) in enumerate(zip(aval.shape, out.shape, strict=True))]
+        self.operation([x], [made], Factors([kept], [kept], spread=True), [aval.shape, out.shape])
+        return made
 
     def _told(self, told: NamedSharding, avals: Sequence[Any], operands: Sequence[Value], outs: Sequence[Any],
               params: Mapping[str, Any]) -> list[Value]:
@@ -202,25 +234,29 @@ class Graph:
         free = params.get("unconstrained_dims") or ()
         entries = tuple(UNCONSTRAINED if d in free else e for d, e in enumerate(entries))
         results = [self.value(x, entries) for x in outs]
+        for x in operands:
+            x.reads += 1
         for aval, x, out, y in zip(avals, operands, outs, results, strict=False):
             if getattr(aval, "shape", ()) == getattr(out, "shape", ()):
-                self.same([x], y, aval)
+                self.same([x], [y], aval)
                 x.wanted.append(entries)
                 self.constrained.append(x)
         return results
 
-    def constrain(self) -> None:
-        """Has values that one constraint alone tells of be spread so from the beginning."""
+    def constrain(self, arguments: Sequence[Value]) -> None:
+        """Has values other than arguments that one constraint alone tells of be spread so from the beginning."""
         for x in self.constrained:
-            if not x.given and len(set(x.wanted)) == 1 and UNCONSTRAINED not in x.wanted[0]:
+            if not x.given and x not in arguments and len(set(x.wanted)) == 1 and UNCONSTRAINED not in x.wanted[0]:
                 x.tell(x.wanted[0])
 
     # -- control flow ------------------------------------------------------------------------------
     def _branches(self, eqn: JaxprEqn, branches: Sequence[Jaxpr], operands: Sequence[Value]) -> list[Value]:
         each = [self.program(branch, operands[1:]) for branch in branches]
+        for x in (x for outs in each for x in outs):
+            x.reads += 1
         results = [self.value(v.aval) for v in eqn.outvars]
         for v, result, sources in zip(eqn.outvars, results, zip(*each, strict=True), strict=True):
-            self.same(sources, result, v.aval)
+            self.same(sources, [result], v.aval)
         return results
 
     def _scan(self, eqn: JaxprEqn, body: Jaxpr, operands: Sequence[Value]) -> list[Value]:
@@ -237,10 +273,11 @@ class Graph:
         shape = getattr(aval, "shape", ())
         dims = [range(len(shape)), (None, *range(len(shape)))]
         shapes = [shape, (1, *shape)]
+        x.reads += 1
         made = self.value(aval) if inward else Value(shapes[1])
         if inward:
             dims, shapes = dims[::-1], shapes[::-1]
-        self.operation([x], [made], Factors(dims[:1], dims[1:]), shapes)
+        self.operation([x], [made], Factors(dims[:1], dims[1:], passing=True), shapes)
         return made
 
     def _turns(self, body: Jaxpr, consts: Sequence[Value], begin: Sequence[Value], rows: Sequence[Value]
@@ -248,14 +285,12 @@ class Graph:
         """The carry of a loop, and what a turn gives."""
         avals = [v.aval for v in body.invars[len(consts):len(consts) + len(begin)]]
         carry = [self.value(a) for a in avals]
-        first = len(self.operations)
         outs = self.program(body, [*consts, *carry, *rows])
-        inside = self.operations[first:]
-        del self.operations[first:]
         for x, c, out, aval in zip(begin, carry, outs, avals, strict=False):
-            self.same([x, out], c, aval)
-        self.operations += inside
-        return carry, outs
+            x.reads += 1
+            out.reads += 1
+            self.same([x, out], [c], aval)
+        return [c.again() for c in carry], outs
 
 
 class Again:

@@ -115,7 +115,7 @@ dynamic_slice_p = standard_primitive(
     hlo=_dynamic_slice_hlo,
 )
 dynamic_slice_p.declare(
-    movement=True, sizes=frozenset(("slice_sizes",)), sharding=sharding_rules.cut, factors=factor_rules.whole,
+    movement=True, sizes=frozenset(("slice_sizes",)), sharding=sharding_rules.cut, factors=factor_rules.dynamic_slice,
     windows=lambda avals, params: Windows(slice(1, None), range(avals[0].ndim), params["slice_sizes"]))
 
 

@@ -87,7 +87,7 @@ slice_p = standard_primitive(
     ),
 )
 slice_p.declare(movement=True, sizes=frozenset(("start_indices", "limit_indices",)),
-                sharding=sharding_rules.cut, factors=factor_rules.moved)
+                sharding=sharding_rules.cut, factors=factor_rules.static_slice)
 
 
 def _slice_transpose(
