@@ -176,8 +176,8 @@ def top_k(operands: Sequence[Any], results: Sequence[Any], *, axis: int = -1, re
           **_: Any) -> Factors:
     dims = _numbered(operands[0])
     along = (axis if reduction_dimension is None else reduction_dimension) % len(dims)
-    kept = [None if d == along else d for d in dims]
-    return Factors([kept], [kept] * len(results))
+    kept = [None if d == along and results[0].shape[d] != operands[0].shape[d] else d for d in dims]
+    return Factors([kept], [kept] * len(results), late=[along])
 
 
 # -- contractions ----------------------------------------------------------------------------------
@@ -198,19 +198,21 @@ def contraction(operands: Sequence[Any], results: Sequence[Any], *, dimension_nu
 
 def convolution(operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers: Any,
                 feature_group_count: int = 1, batch_group_count: int = 1, **_: Any) -> Factors:
-    """Batch and features; along spatial dimensions elements wander."""
+    """Batch and features; along spatial dimensions elements wander, where windows leave most of them."""
     lhs, rhs, out = (list(spec) for spec in dimension_numbers)
     rank = len(lhs)
     left: list[Any] = [None] * rank
     right: list[Any] = [None] * rank
     result: list[Any] = [None] * rank
-    if batch_group_count == 1:
-        left[lhs[0]] = result[out[0]] = "batch"
-    if feature_group_count == 1:
+    left[lhs[0]] = result[out[0]] = "batch"
+    if feature_group_count > 1:
+        left[lhs[1]] = right[rhs[0]] = result[out[1]] = "features"
+    elif batch_group_count == 1:
         left[lhs[1]] = right[rhs[1]] = "sum"
-    right[rhs[0]] = result[out[1]] = "features"
+        right[rhs[0]] = result[out[1]] = "features"
     for d in range(2, rank):
-        left[lhs[d]] = result[out[d]] = d
+        if operands[1].shape[rhs[d]] <= results[0].shape[out[d]]:
+            left[lhs[d]] = result[out[d]] = d
     return Factors([left, right], [result], late=["sum", *range(2, rank)])
 
 
@@ -236,8 +238,9 @@ def dynamic_update_slice(operands: Sequence[Any], results: Sequence[Any], **_: A
 
 
 def gather(operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers: Any, slice_sizes: Sequence[Any],
-           **_: Any) -> Factors:
-    """Dimensions that slices run over whole are the operand's, those of batches both's, others the indices'."""
+           mode: Any, **_: Any) -> list[Factors]:
+    """Dimensions that slices run over whole are the operand's, those of batches both's, others the indices'. A mask of
+    what is out of bounds is made of the indices."""
     dn = dimension_numbers
     operand, indices = operands[0], operands[1]
     left: list[Any] = [("operand", d) if slice_sizes[d] == n else None for d, n in enumerate(operand.shape)]
@@ -250,7 +253,10 @@ def gather(operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers
     window = iter([x for d, x in enumerate(left) if d not in dropped])
     rows = iter(right[:-1])
     out = [next(window) if d in dn.offset_dims else next(rows) for d in range(len(results[0].shape))]
-    return Factors([left, right], [out])
+    found = [Factors([left, right], [out])]
+    if getattr(mode, "name", None) == "FILL_OR_DROP":
+        found.insert(0, Factors([(None,) * len(left), right], [out]))
+    return found
 
 
 def scatter(operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers: Any, **_: Any) -> Factors:
@@ -295,7 +301,7 @@ def behind_batch(*ranks: int) -> Callable[..., Factors]:
 
 
 __all__ = [
-    "along", "behind_batch", "broadcast", "concatenation", "contraction", "convolution", "dynamic_slice", "dynamic_update_slice",
-    "each", "elementwise", "fourier", "gather", "in_front", "moved", "reduction", "reshape", "scatter", "sort", "squeeze",
-    "stack", "static_slice",    "tile", "top_k", "transpose", "unstack", "whole", "windows",
+    "along", "behind_batch", "broadcast", "concatenation", "contraction", "convolution", "dynamic_slice",
+    "dynamic_update_slice", "each", "elementwise", "fourier", "gather", "in_front", "moved", "reduction", "reshape", "scatter", "sort", "squeeze",
+    "stack", "static_slice", "tile", "top_k", "transpose", "unstack", "whole", "windows",
 ]

@@ -137,7 +137,7 @@ class Graph:
         """Adds a program; its results."""
         known: dict[Var, Any] = dict(zip(jaxpr.invars, arguments, strict=True))
         for v in jaxpr.constvars:
-            known[v] = Again(self, None, v, (), 0)
+            known[v] = Again(self, None, v, (), 0, True)
 
         def read(x: Any) -> Value:
             if isinstance(x, Literal):
@@ -150,7 +150,7 @@ class Graph:
             if again is not None:
                 known[eqn.outvars[0]] = again
                 continue
-            constant = [isinstance(x, Literal) or isinstance(known.get(x), Again) for x in eqn.invars]
+            constant = [isinstance(x, Literal) or isinstance(known[x], Again) for x in eqn.invars]
             outs = self.equation(eqn, [read(x) for x in eqn.invars], constant)
             known.update(zip(eqn.outvars, outs, strict=True))
         return [read(x) for x in jaxpr.outvars]
@@ -160,18 +160,17 @@ class Graph:
         if len(eqn.outvars) != 1 or told_sharding(eqn.params) is not None or next(
                 iter(jaxprs_in_params(eqn.params)), None) is not None or eqn.primitive.traits.distinct:
             return None
-        out = eqn.outvars[0]
-        array = bool(getattr(out.aval, "shape", ()))
-        found = [known.get(x) for x in eqn.invars if isinstance(x, Var)]
-        deep = 1
-        for x, f in zip((x for x in eqn.invars if isinstance(x, Var)), found, strict=True):
-            if isinstance(f, Again):
-                deep += f.deep
-            elif not array or getattr(x.aval, "shape", ()) or not eqn.primitive.traits.movement:
+        found = [None if isinstance(x, Literal) else known[x] for x in eqn.invars]
+        read = [f for f in found if f is not None]
+        deep = 1 + sum(f.deep for f in read if isinstance(f, Again))
+        out, constant = eqn.outvars[0].aval, all(isinstance(f, Again) and f.constant for f in read)
+        if constant:
+            if getattr(out, "shape", ()) and (deep > _DEEP or not eqn.primitive.traits.movement and any(
+                    x.aval.size > out.size for x in eqn.invars)):
                 return None
-        if array and deep > _DEEP:
+        elif any(getattr(x.aval, "shape", ()) for x in eqn.invars) or not eqn.primitive.traits.movement:
             return None
-        return Again(self, eqn, out, [None if isinstance(x, Literal) else known.get(x) for x in eqn.invars], deep)
+        return Again(self, eqn, eqn.outvars[0], found, deep, constant)
 
     def equation(self, eqn: JaxprEqn, operands: Sequence[Value], constant: Sequence[bool] = ()) -> list[Value]:
         """Adds an equation; its results."""
@@ -211,9 +210,10 @@ class Graph:
             avals = [outs[0] if a.shape else a for a in avals]
             shapes[:len(avals)] = [a.shape for a in avals]
         if any(shapes[:len(avals)]) and any(shapes[len(avals):]) and rule is not apart:
-            factors = rule(avals, outs, **params)
-            reads = factors.reads
-            self.operation(operands, results, factors, shapes)
+            found = rule(avals, outs, **params)
+            for factors in found if isinstance(found, list) else [found]:
+                reads = factors.reads
+                self.operation(operands, results, factors, shapes)
         for x in operands:
             x.reads += reads
         return results
@@ -296,14 +296,16 @@ class Graph:
 class Again:
     """A constant, which is made anew for each that reads it."""
 
-    __slots__ = ("graph", "eqn", "var", "operands", "deep")
+    __slots__ = ("graph", "eqn", "var", "operands", "deep", "constant")
 
-    def __init__(self, graph: Graph, eqn: JaxprEqn | None, var: Var, operands: Sequence[Any], deep: int):
+    def __init__(self, graph: Graph, eqn: JaxprEqn | None, var: Var, operands: Sequence[Any], deep: int,
+                 constant: bool):
         self.graph = graph
         self.eqn = eqn
         self.var = var
         self.operands = operands
         self.deep = deep
+        self.constant = constant
 
     def __call__(self) -> Value:
         if self.eqn is None:

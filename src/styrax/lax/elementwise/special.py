@@ -405,3 +405,4 @@ ad.defjvp2(bessel_i1e_p, _bessel_i1e_jvp)
 
 for _p in (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p, zeta_p, polygamma_p, bessel_i0e_p, bessel_i1e_p):
     _p.declare(nan=True, factors=factors.composed)
+erf_p.declare(factors=factors.apart)
