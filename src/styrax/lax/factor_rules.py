@@ -302,6 +302,6 @@ def behind_batch(*ranks: int) -> Callable[..., Factors]:
 
 __all__ = [
     "along", "behind_batch", "broadcast", "concatenation", "contraction", "convolution", "dynamic_slice",
-    "dynamic_update_slice", "each", "elementwise", "fourier", "gather", "in_front", "moved", "reduction", "reshape", "scatter", "sort", "squeeze",
-    "stack", "static_slice", "tile", "top_k", "transpose", "unstack", "whole", "windows",
+    "dynamic_update_slice", "each", "elementwise", "fourier", "gather", "in_front", "moved", "reduction", "reshape",
+    "scatter", "sort", "squeeze", "stack", "static_slice", "tile", "top_k", "transpose", "unstack", "whole", "windows",
 ]

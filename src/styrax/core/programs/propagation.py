@@ -135,8 +135,8 @@ def _values(avals: Sequence[Any], given: Sequence[Entries | None], parts: Parts)
 
 
 def _alone(op: Operation, late: bool) -> int:
-    """Through operations that leave elements where they are: on, where nothing else reads the operands."""
-    return 0 if not op.passing else _BACK if not op.edge and any(x.reads > 1 for x in op.values[:op.count]) else _BACK | _ON
+    """Through operations that leave elements where they are, whose operands nothing else reads."""
+    return _BACK | _ON if op.passing and (op.edge or all(x.reads < 2 for x in op.values[:op.count])) else 0
 
 
 def _passing(op: Operation, late: bool) -> int:

@@ -573,4 +573,5 @@ for _p in (add_p, sub_p, mul_p, div_p, rem_p, pow_p, integer_pow_p, square_p, ne
     _p.declare(nan=True)
 for _p in (square_p, nextafter_p):
     _p.declare(factors=factors.composed)
-integer_pow_p.declare(factors=lambda xs, outs, *, y: (factors.elementwise if abs(y) < 2 else factors.composed)(xs, outs))
+integer_pow_p.declare(factors=lambda xs, outs, *, y: (factors.elementwise if abs(y) < 2 else factors.composed)(
+    xs, outs))

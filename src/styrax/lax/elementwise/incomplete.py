@@ -348,3 +348,4 @@ ad.defjvp2(
 
 for _p in (igamma_p, igammac_p, igamma_grad_a_p, regularized_incomplete_beta_p):
     _p.declare(nan=True, factors=factors.composed)
+random_gamma_grad_p.declare(factors=factors.composed)
