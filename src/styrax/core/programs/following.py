@@ -122,6 +122,9 @@ class Following:
             meshes, fine, propagated = self._propagated(named, found, said)
             chosen = [_first_named(meshes, fine, a, e)
                       for a, e in zip(self.closed.in_avals, propagated.arguments, strict=True)]
+            if not any(isinstance(s, NamedSharding) for s in found):  # then no argument tells of a mesh
+                chosen = [GSPMDSharding(s._device_assignment, s._to_xla_hlo_sharding(len(getattr(a, "shape", ()))))
+                          for s, a in zip(chosen, self.closed.in_avals, strict=True)]
         elif named is not None:
             chosen = [SingleDeviceSharding(named._device_assignment[0])] * len(found)
         return [s or c if unused or i in read else None for i, (s, c) in enumerate(zip(found, chosen, strict=True))]
@@ -159,7 +162,7 @@ class Following:
             return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
         meshes, fine, propagated = self._propagated(named, found, said)
         first = next(iter(self._read()), None)
-        like = None if first is None or self.in_shardings[first] is found[first] else found[first]
+        like = found[first] if first is not None and given[first] not in (None, self.in_shardings[first]) else None
         ndim = None if first is None else len(getattr(self.closed.in_avals[first], "shape", ()))
         return [s or _written_like(_first_named(meshes, fine, aval, e), aval, like, ndim)
                 for s, aval, e in zip(said, self.closed.out_avals, propagated.results, strict=True)]
@@ -186,14 +189,14 @@ class Following:
 
     def _meshes(self, named: NamedSharding, *said: Sequence[Sharding | None]) -> list[Mesh]:
         """The meshes over the devices of `named` that arguments, results and the program name, each once."""
-        every = [named, *(s for group in said for s in group), *_inside(self.closed.jaxpr)]
+        every = [named, *(s for group in said for s in group), *_inside(self._needed()[0].jaxpr)]
         return list(dict.fromkeys(s.mesh for s in every if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)
                                   and s._device_assignment == named._device_assignment))
 
     def _home(self, found: Sequence[Sharding | None], said: Sequence[Sharding | None],
               given: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
         """A sharding over the mesh that the program runs on, and the first one that is said of anything."""
-        inside = list(_inside(self.closed.jaxpr))
+        inside = list(_inside(self._needed()[0].jaxpr))
         inner = next(filter(_names_devices, inside), inside[0] if inside else None)
         first = next((i for i, s in enumerate(found) if s is not None), None)
         if first is not None and _names_devices(inner) and _devices(found[first]) != _devices(inner):

@@ -163,7 +163,8 @@ class Graph:
         found = [None if isinstance(x, Literal) else known[x] for x in eqn.invars]
         read = [f for f in found if f is not None]
         deep = 1 + sum(f.deep for f in read if isinstance(f, Again))
-        out, constant = eqn.outvars[0].aval, all(isinstance(f, Again) and f.constant for f in read)
+        out: Any = eqn.outvars[0].aval
+        constant = all(isinstance(f, Again) and f.constant for f in read)
         if constant:
             if getattr(out, "shape", ()) and (deep > _DEEP or not eqn.primitive.traits.movement and any(
                     x.aval.size > out.size for x in eqn.invars)):
