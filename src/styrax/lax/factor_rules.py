@@ -116,8 +116,9 @@ def along(name: str) -> Callable[..., Factors]:
 
 def fourier(operands: Sequence[Any], results: Sequence[Any], *, fft_lengths: Sequence[int], **_: Any) -> Factors:
     """Elements wander along the last dimensions."""
-    dims = _numbered(operands[0])
-    return Factors([dims], [dims], late=dims[len(dims) - len(fft_lengths):])
+    shape = results[0].shape
+    dims = [d if n == shape[d] else None for d, n in enumerate(operands[0].shape)]
+    return Factors([dims], [dims], late=range(len(dims) - len(fft_lengths), len(dims)))
 
 
 def windows(operands: Sequence[Any], results: Sequence[Any], *, window_dimensions: Sequence[int],

@@ -185,8 +185,13 @@ class Graph:
             consts = eqn.params["cond_nconsts"]
             carries = consts + eqn.params["body_nconsts"]
             return self._turns(eqn.params["body_jaxpr"].jaxpr, operands[consts:carries], operands[carries:], [])[0]
+        if inner and "const_lengths" in eqn.params:  # solvers: what is solved by
+            first = sum(eqn.params["const_lengths"][:2])
+            count = eqn.params["const_lengths"].solve
+            used = [*operands[first:first + count], *operands[sum(eqn.params["const_lengths"]):]]
+            return self.program(eqn.params["jaxprs"].solve.jaxpr, used)
         if inner and len(inner[0].invars) == len(operands) and len(inner[0].outvars) == len(eqn.outvars):
-            return self.program(inner[0], operands)
+            return self._call(eqn, inner[0], operands)
         if eqn.params.get("looks_at_sharding") is not None:
             self.looks.append((eqn, operands[0]))
         params = eqn.params
@@ -239,10 +244,30 @@ class Graph:
             x.reads += 1
         for aval, x, out, y in zip(avals, operands, outs, results, strict=False):
             if getattr(aval, "shape", ()) == getattr(out, "shape", ()):
-                self.operation([x], [y], elementwise([aval], [out]), [aval.shape, out.shape])
-                x.wanted.append(entries)
-                self.constrained.append(x)
+                self._constrained(x, y, aval, entries)
         return results
+
+    def _constrained(self, x: Value, result: Value, aval: Any, entries: Entries) -> None:
+        """Has a value be spread as it is told, as `result`."""
+        self.operation([x], [result], elementwise([aval], [aval]), [aval.shape] * 2)
+        x.wanted.append(entries)
+        self.constrained.append(x)
+
+    def _call(self, eqn: JaxprEqn, inner: Jaxpr, operands: Sequence[Value]) -> list[Value]:
+        """The results of a call, which may be told how its arguments and results are spread."""
+
+        def told(values: Sequence[Value], avals: Sequence[Any], shardings: Sequence[Any]) -> list[Value]:
+            out = list(values)
+            for i, (x, aval, sharding) in enumerate(zip(values, avals, shardings, strict=False)):
+                if isinstance(sharding, NamedSharding):
+                    entries = self.refine(sharding)
+                    x.reads += 1
+                    out[i] = self.value(aval, entries)
+                    self._constrained(x, out[i], aval, entries)
+            return out
+
+        arguments = told(operands, inner.in_avals, eqn.params.get("in_shardings") or ())
+        return told(self.program(inner, arguments), inner.out_avals, eqn.params.get("out_shardings") or ())
 
     def constrain(self, arguments: Sequence[Value]) -> None:
         """Has values other than arguments that one constraint alone tells of be spread so from the beginning."""
