@@ -20,7 +20,7 @@ from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
 from ..settings import config
 from ..types import avals
 from .dead_code import dce_jaxpr
-from .jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from .jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 from .propagation import Propagated, of_equation, propagate, told_sharding
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
@@ -72,13 +72,14 @@ class Following:
       donates: whether it takes the memory of arguments.
     """
 
-    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings", "needed")
+    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings", "needed", "asked")
 
     def __init__(self, code: Callable[..., list[Any]], closed: ClosedJaxpr, name: str,
                  in_shardings: Sequence[Any] = (), out_shardings: Sequence[Any] = (), donates: bool = False):
         self.code = code
         self.closed = closed
         self.name = name
+        self.asked: list[tuple[Callable[[Any], None], Sharding]] = []  # callbacks, and what they are to be told
         self.needed: tuple[ClosedJaxpr, list[int]] | None = None
         self.in_shardings = in_shardings or (None,) * len(closed.in_avals)
         self.out_shardings = out_shardings or (None,) * len(closed.out_avals)
@@ -94,6 +95,8 @@ class Following:
             where, _ = self.known[key]
         except KeyError:
             where = self.where(key[:-2])
+            for callback, sharding in self.asked:
+                callback(sharding)
             self.known[key] = where, around
         if self.moved:
             args = tuple(_apart(x) if i in self.moved else x for i, x in enumerate(args))
@@ -157,10 +160,13 @@ class Following:
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
         named, single = self._home(found, said, given)
         if named is None:
+            self.asked = [(eqn.params["callback"], _alone(single)) for eqn in _asking(self._needed()[0].jaxpr)]
             if single is not None:
                 return [s or single for s in said]
             return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
         meshes, fine, propagated = self._propagated(named, found, said)
+        self.asked = [(eqn.params["callback"], _first_named(meshes, fine, eqn.invars[0].aval, e))
+                      for eqn, e in propagated.asked]
         first = next(iter(self._read()), None)
         like = found[first] if first is not None and given[first] not in (None, self.in_shardings[first]) else None
         ndim = None if first is None else len(getattr(self.closed.in_avals[first], "shape", ()))
@@ -185,7 +191,7 @@ class Following:
         arguments: list[Any] = [()] * len(found)
         for i, e in zip(read, propagated.arguments, strict=True):
             arguments[i] = e
-        return meshes, fine, Propagated(arguments, propagated.results, propagated.looks)
+        return meshes, fine, Propagated(arguments, propagated.results, propagated.asked)
 
     def _meshes(self, named: NamedSharding, *said: Sequence[Sharding | None]) -> list[Mesh]:
         """The meshes over the devices of `named` that arguments, results and the program name, each once."""
@@ -263,6 +269,23 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Sharding]:
             yield eqn.params["sharding"]
         for inner in jaxprs_in_params(eqn.params):
             yield from _inside(inner)
+
+
+def _asking(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations of a program that ask how values are spread."""
+    if not jaxpr.effects:
+        return
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.asks_sharding:
+            yield eqn
+        for inner in jaxprs_in_params(eqn.params):
+            yield from _asking(inner)
+
+
+def _alone(single: Sharding | None) -> Sharding:
+    """Where values are of a program on one device."""
+    devices = backends.get().devices()[:1] if single is None else single._device_assignment
+    return GSPMDSharding.get_replicated(devices)
 
 
 def _names_devices(sharding: Sharding | None) -> bool:

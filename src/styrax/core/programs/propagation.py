@@ -27,12 +27,12 @@ _BACK, _ON = 1, 2  # directions: from results to operands, from operands to resu
 class Propagated:
     """What is found of a program's arguments, results, and values that it asks about."""
 
-    __slots__ = ("arguments", "results", "looks")
+    __slots__ = ("arguments", "results", "asked")
 
-    def __init__(self, arguments: list[Entries], results: list[Entries], looks: list[tuple[Any, Entries]]):
+    def __init__(self, arguments: list[Entries], results: list[Entries], asked: list[tuple[Any, Entries]]):
         self.arguments = arguments
         self.results = results
-        self.looks = looks
+        self.asked = asked
 
 
 class Parts:
@@ -110,7 +110,7 @@ def propagate(closed: ClosedJaxpr, mesh: AbstractMesh, given: Sequence[Entries |
     _settle(graph, parts)
     return Propagated([parts.entries(x, a) for x, a in zip(arguments, closed.in_avals, strict=True)],
                       [parts.entries(x, a) for x, a in zip(results, closed.out_avals, strict=True)],
-                      [(eqn, parts.entries(x, eqn.invars[0].aval)) for eqn, x in graph.looks])
+                      [(eqn, parts.entries(x, eqn.invars[0].aval)) for eqn, x in graph.asked])
 
 
 def of_equation(primitive: Primitive, avals: Sequence[Any], given: Sequence[Entries | None], outs: Sequence[Any],

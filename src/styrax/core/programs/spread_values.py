@@ -107,7 +107,7 @@ class Graph:
         self.refine = refine
         self.operations: list[Operation] = []
         self.constrained: list[Value] = []
-        self.looks: list[tuple[JaxprEqn, Value]] = []  # at what programs ask of where values are
+        self.asked: list[tuple[JaxprEqn, Value]] = []  # of which programs ask how they are spread
 
     # -- values ------------------------------------------------------------------------------------
     def value(self, aval: Any, entries: Entries | None = None) -> Value:
@@ -192,8 +192,8 @@ class Graph:
             return self.program(eqn.params["jaxprs"].solve.jaxpr, used)
         if inner and len(inner[0].invars) == len(operands) and len(inner[0].outvars) == len(eqn.outvars):
             return self._call(eqn, inner[0], operands)
-        if eqn.params.get("looks_at_sharding") is not None:
-            self.looks.append((eqn, operands[0]))
+        if eqn.primitive.asks_sharding:
+            self.asked.append((eqn, operands[0]))
         params = eqn.params
         windows = eqn.primitive.traits.windows
         if windows is not None and eqn.primitive.traits.movement:
