@@ -168,24 +168,28 @@ def _settle(graph: Graph, parts: Parts) -> None:
         while waiting:
             op = waiting.pop()
             op.waits = False
-            for value in _follow(op, round_, parts):
+            directions = round_(op, False), round_(op, True) if op.late else 0
+            if op.done == directions:
+                continue
+            op.done = directions
+            for value in _follow(op, directions, parts):
                 for other in value.operations:
+                    other.done = None
                     if not other.waits:
                         other.waits = True
                         waiting.append(other)
 
 
-def _follow(op: Operation, round_: Callable[[Operation, bool], int], parts: Parts) -> list[Value]:
+def _follow(op: Operation, directions: tuple[int, int], parts: Parts) -> list[Value]:
     """Lets axes go along the factors of an operation; the values that change."""
     found = []
-    for factor, places in enumerate(op.at):
-        if len(places) < 2:
-            continue
-        direction = round_(op, factor in op.late)
+    for factor in op.shared:
+        direction = directions[factor in op.late]
         axes = _agreed(op, factor, direction, parts)
         if axes:
             found.append((_rank(op, factor, axes, parts), factor, axes, direction))
-    found.sort(key=lambda x: x[0])
+    if len(found) > 1:
+        found.sort(key=lambda x: x[0])
     changed: dict[int, Value] = {}
     for _, factor, axes, direction in found:
         for k, d, place in op.at[factor]:
@@ -204,11 +208,12 @@ def _agreed(op: Operation, factor: int, direction: int, parts: Parts) -> Axes:
         if not direction & (_BACK if k >= op.count else _ON):
             continue
         axes = _along(op, k, d, place, parts)
-        same = 0
-        while same < min(len(axes), len(best)) and axes[same] == best[same]:
-            same += 1
-        if same < len(axes) and same < len(best):
-            limit = same if limit is None else min(limit, same)
+        if not axes or axes == best:
+            continue
+        if best:
+            same = next((n for n, (a, b) in enumerate(zip(axes, best, strict=False)) if a != b), None)
+            if same is not None:
+                limit = same if limit is None else min(limit, same)
         if len(axes) > len(best):
             best = axes
     return best if limit is None else best[:limit]

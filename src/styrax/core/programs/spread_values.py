@@ -59,6 +59,7 @@ class Operation:
     """An operation on values whose dimensions consist of factors.
 
     Attributes:
+      shared: the factors of several values.
       at: for each factor the places (number of the value, dimension, number in the dimension) that it stands at.
       dims: for each value the factors of each dimension.
       sizes: of the factors.
@@ -66,7 +67,8 @@ class Operation:
       edge: whether results are operands by another name.
     """
 
-    __slots__ = ("values", "count", "at", "dims", "sizes", "late", "passing", "spread", "edge", "waits")
+    __slots__ = ("values", "count", "at", "shared", "dims", "sizes", "late", "passing", "spread", "edge", "waits",
+                 "done")
 
     def __init__(self, values: Sequence[Value], count: int, factors: Factors, shapes: Sequence[Sequence[Any]]):
         self.values = values
@@ -74,7 +76,8 @@ class Operation:
         self.passing = factors.passing
         self.spread = factors.spread
         self.edge = not factors.reads
-        self.waits = False
+        self.waits = False  # to be followed
+        self.done: Any = None  # the directions in which it was followed since its values changed last
         numbers: dict[Any, int] = {}
         self.at: list[list[tuple[int, int, int]]] = []
         self.sizes: list[int] = []
@@ -94,6 +97,7 @@ class Operation:
                 found.append(tuple(numbers[x] for x in labels))
             self.dims.append(found)
         self.late = {numbers[x] for x in factors.late if x in numbers}
+        self.shared = [n for n, places in enumerate(self.at) if len(places) > 1]
 
 
 class Graph:
@@ -118,7 +122,7 @@ class Graph:
         """Adds an operation, where it has anything to say."""
         values = [*operands, *results]
         made = Operation(values, len(operands), factors, shapes)
-        if not any(len(places) > 1 for places in made.at):
+        if not made.shared:
             return
         self.operations.append(made)
         for v in dict.fromkeys(values):
