@@ -163,7 +163,7 @@ def lowered(eqn: JaxprEqn, same_shapes: bool) -> Lowered | None:
 WITH_LOOPS = [p for p in primitives() if p in rules.loops]
 # Without an equation here: what needs an axis or is made by transformations alone (with programs and functions inside).
 UNSEEN = {"psum", "psum_invariant", "pvary", "all_gather_invariant", "pmax", "pmin", "custom_lin", "dim_as_value",
-          "check", "io_callback", "ormqr", "geqrf", "philox2x32",
+          "check", "inspect_sharding", "io_callback", "ormqr", "geqrf", "philox2x32",
           "philox4x32", "threefry4x32", "select_and_scatter", "sharding_constraint", "rng_uniform", "rng_bit_generator",
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
           "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",

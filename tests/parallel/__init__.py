@@ -18,6 +18,7 @@ from . import (
     exports,
     mistakes,
     pmaps,
+    propagation,
     rooflines,
     summands,
     unbatched,
@@ -47,5 +48,5 @@ S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
     **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **summands.ROWS, **unbatched.ROWS, **constraints.ROWS,
-    **rooflines.ROWS, **copies.ROWS, **words.ROWS,
+    **propagation.ROWS, **rooflines.ROWS, **copies.ROWS, **words.ROWS,
 }

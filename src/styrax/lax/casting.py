@@ -21,7 +21,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, DType, DTypeLike, Object, PyTree
 from styrax.transforms import ad, batching
 
-from . import sharding_rules
+from . import factor_rules, sharding_rules
 from .elementwise.families import FLOAT, OPERATIONS, Operation, check_dtype, standard_primitive
 
 if TYPE_CHECKING:
@@ -246,7 +246,9 @@ def _printed(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in sorted(params.items()) if not (k == "sharding" and is_nowhere(v))}
 
 
-convert_element_type_p.declare(printed=_printed, sharding=sharding_rules.given("sharding", sharding_rules.same))
+convert_element_type_p.declare(printed=_printed,
+                               sharding=sharding_rules.given("sharding", sharding_rules.same),
+                               factors=factor_rules.elementwise)
 OPERATIONS["convert_element_type"] = Operation(
     "convert_element_type", convert_element_type_p, convert_element_type, "cast", 1, (), None
 )
@@ -318,7 +320,7 @@ bitcast_convert_type_p = standard_primitive(
     loops=_bitcast_loops,
     hlo=lambda m, x, *, new_dtype: m.op1("stablehlo.bitcast_convert", [x], m.avals_out[0]),
 )
-bitcast_convert_type_p.declare(movement=True, sharding=sharding_rules.in_front)
+bitcast_convert_type_p.declare(movement=True, sharding=sharding_rules.in_front, factors=factor_rules.in_front)
 ad.defjvp_zero(bitcast_convert_type_p)
 
 
@@ -448,7 +450,7 @@ copy_p = standard_primitive(
     loops=rules.same_value,
     hlo=lambda m, x: x,
 )
-copy_p.declare(movement=True, sharding=sharding_rules.same)
+copy_p.declare(movement=True, sharding=sharding_rules.same, factors=factor_rules.elementwise)
 batching.defvectorized(copy_p)
 ad.deflinear2(copy_p, lambda ct, x: [ct])
 physicals[copy_p] = lambda context, x: copy_p.bind(x)
@@ -460,7 +462,7 @@ stop_gradient_p = standard_primitive(
     loops=rules.same_value,
     hlo=lambda m, x: x,
 )
-stop_gradient_p.declare(movement=True, sharding=sharding_rules.same)
+stop_gradient_p.declare(movement=True, sharding=sharding_rules.same, factors=factor_rules.elementwise)
 batching.defvectorized(stop_gradient_p)
 ad.defjvp_zero(stop_gradient_p)
 physicals[stop_gradient_p] = lambda context, x: x

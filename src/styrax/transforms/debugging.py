@@ -16,12 +16,10 @@ import numpy as np
 from styrax.core.programs.named import named
 
 from ..core import hooks
-from ..core.arrays import backends
 from ..core.arrays.by_device import plainly
-from ..core.arrays.explicit import on_devices
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
-from ..core.tracing.trace import Tracer, get_aval, valid_jaxtype
+from ..core.tracing.trace import valid_jaxtype
 from ..core.trees import tree
 from ..core.types.effects import (
     Effect,
@@ -294,21 +292,7 @@ _define(debug_callback_p, _call)
 _define(debug_print_p, _call_print)
 
 
-def inspect_array_sharding(value: PyTree, *, callback: Callable[[Any], None]) -> None:
-    """Calls `callback(sharding)` with where an array lives; in a compiled program, when it runs."""
-    if not isinstance(value, Tracer):
-        callback(value.sharding)
-        return
-    told = getattr(get_aval(value), "given_sharding", None)
-    if told is not None:
-        named = on_devices(told, backends.get().devices()[0])
-        debug_callback(lambda: callback(named))
-        return
-    debug_callback(lambda x: callback(x.sharding), value)
-
-
 __all__ = [
     "DebugEffect", "OrderedDebugEffect", "debug_callback", "debug_callback_p", "debug_log", "debug_print",
     "debug_print_p",
-    "inspect_array_sharding",
 ]

@@ -10,7 +10,7 @@ from ..core.arrays.array import Array
 from ..core.arrays.devices import Sharding
 from ..core.arrays.shardings import NamedSharding
 from ..core.types.typing import PyTree
-from .debugging import inspect_array_sharding
+from .sharding_inspection import inspect_array_sharding
 
 
 def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: bool = True, scale: float = 1.0,

@@ -11,6 +11,7 @@ from ..core.arrays import backends, differing
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices, sharding_of_type
+from ..core.arrays.gspmd_sharding import GSPMDSharding
 from ..core.arrays.layouts import Format, Layout
 from ..core.arrays.mesh import Mesh
 from ..core.arrays.shape_struct import ShapeDtypeStruct
@@ -329,7 +330,8 @@ class Compiled(Lowered):
                 continue
             given = sharding_of(x)
             if given is None:
-                if wanted != default and x.buffer.device.client.shared_memory:
+                if wanted != default and not isinstance(wanted, GSPMDSharding) and (
+                        x.buffer.device.client.shared_memory):
                     operands[i] = type(x)(x.aval.update(sharding=sharding_of_type(wanted, x.aval.shape)), x.buffer)
                     put([operands[i]], [wanted])
             elif self._uncommitted and given == default:

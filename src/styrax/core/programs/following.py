@@ -14,14 +14,14 @@ from ..arrays.array import Array
 from ..arrays.devices import Device, ManyDevices, Sharding, SingleDeviceSharding
 from ..arrays.explicit import on_devices, sharding_of_type
 from ..arrays.gspmd_sharding import GSPMDSharding
-from ..arrays.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
+from ..arrays.mesh import AbstractMesh, Mesh, empty_mesh
 from ..arrays.refined_meshes import refined, told_by, told_in
 from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
 from ..settings import config
 from ..types import avals
 from .dead_code import dce_jaxpr
-from .jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
-from .propagation import of_equation, propagate, told_sharding
+from .jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
+from .propagation import Propagated, of_equation, propagate, told_sharding
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
 
@@ -72,13 +72,15 @@ class Following:
       donates: whether it takes the memory of arguments.
     """
 
-    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings")
+    __slots__ = ("closed", "code", "in_shardings", "known", "moved", "name", "out_shardings", "needed", "asked")
 
     def __init__(self, code: Callable[..., list[Any]], closed: ClosedJaxpr, name: str,
                  in_shardings: Sequence[Any] = (), out_shardings: Sequence[Any] = (), donates: bool = False):
         self.code = code
         self.closed = closed
         self.name = name
+        self.asked: list[tuple[Callable[[Any], None], Sharding]] = []  # callbacks, and what they are to be told
+        self.needed: tuple[ClosedJaxpr, list[int]] | None = None
         self.in_shardings = in_shardings or (None,) * len(closed.in_avals)
         self.out_shardings = out_shardings or (None,) * len(closed.out_avals)
         # Arguments of donating code that are cut into parts first: what is given away are the parts.
@@ -93,6 +95,8 @@ class Following:
             where, _ = self.known[key]
         except KeyError:
             where = self.where(key[:-2])
+            for callback, sharding in self.asked:
+                callback(sharding)
             self.known[key] = where, around
         if self.moved:
             args = tuple(_apart(x) if i in self.moved else x for i, x in enumerate(args))
@@ -115,12 +119,28 @@ class Following:
         found = self._found(given)
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
         named, single = self._home(found, said, given)
-        read = set(read_arguments(self.closed))
-        anywhere = single or default
-        if named is not None:
-            anywhere = (NamedSharding(named.mesh, PartitionSpec()) if named.mesh.size > 1 else
-                        SingleDeviceSharding(named._device_assignment[0]))
-        return [s or anywhere if unused or i in read else None for i, s in enumerate(found)]
+        read = self._read()
+        chosen: Sequence[Any] = [single or default] * len(found)
+        if named is not None and named.mesh.size > 1:
+            meshes, fine, propagated = self._propagated(named, found, said)
+            chosen = [_first_named(meshes, fine, a, e)
+                      for a, e in zip(self.closed.in_avals, propagated.arguments, strict=True)]
+            if not any(isinstance(s, NamedSharding) for s in found):  # then no argument tells of a mesh
+                chosen = [GSPMDSharding(s._device_assignment, s._to_xla_hlo_sharding(len(getattr(a, "shape", ()))))
+                          for s, a in zip(chosen, self.closed.in_avals, strict=True)]
+        elif named is not None:
+            chosen = [SingleDeviceSharding(named._device_assignment[0])] * len(found)
+        return [s or c if unused or i in read else None for i, (s, c) in enumerate(zip(found, chosen, strict=True))]
+
+    def _needed(self) -> tuple[ClosedJaxpr, list[int]]:
+        """What is needed of the program, and the numbers of the arguments that it reads."""
+        if self.needed is None:
+            jaxpr, used = dce_jaxpr(self.closed.jaxpr, [True] * len(self.closed.jaxpr.outvars))
+            self.needed = ClosedJaxpr(jaxpr, self.closed.consts), [i for i, u in enumerate(used) if u]
+        return self.needed
+
+    def _read(self) -> list[int]:
+        return self._needed()[1]
 
     def _found(self, given: Sequence[Sharding | None]) -> list[Sharding | None]:
         """Where arguments are; None for those of which nothing is said or which are not used."""
@@ -128,7 +148,7 @@ class Following:
         for said, own in zip(self.in_shardings, given, strict=True):
             at = said if isinstance(said, Sharding) else own
             found.append(as_named(at) if isinstance(at, GSPMDSharding) else at)
-        read = set(read_arguments(self.closed))
+        read = self._read()
         found = [s if i in read or isinstance(said, Sharding) else None
                  for i, (s, said) in enumerate(zip(found, self.in_shardings, strict=True))]
         self._check(found, given)
@@ -140,29 +160,49 @@ class Following:
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
         named, single = self._home(found, said, given)
         if named is None:
+            self.asked = [(eqn.params["callback"], _alone(single)) for eqn in _asking(self._needed()[0].jaxpr)]
             if single is not None:
                 return [s or single for s in said]
             return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
+        meshes, fine, propagated = self._propagated(named, found, said)
+        self.asked = [(eqn.params["callback"], _first_named(meshes, fine, eqn.invars[0].aval, e))
+                      for eqn, e in propagated.asked]
+        first = next(iter(self._read()), None)
+        like = found[first] if first is not None and given[first] not in (None, self.in_shardings[first]) else None
+        ndim = None if first is None else len(getattr(self.closed.in_avals[first], "shape", ()))
+        return [s or _written_like(_first_named(meshes, fine, aval, e), aval, like, ndim)
+                for s, aval, e in zip(said, self.closed.out_avals, propagated.results, strict=True)]
+
+    def _propagated(self, named: NamedSharding, found: Sequence[Sharding | None], said: Sequence[Sharding | None]
+                    ) -> tuple[list[Mesh], AbstractMesh, Propagated]:
+        """What propagation finds, over a mesh in which those that the program names are told."""
         meshes = self._meshes(named, found, said)
         fine = refined(meshes) if len(meshes) > 1 else None
         if fine is None:
             meshes, fine = meshes[:1], meshes[0].abstract_mesh
-        entries = [e if s is None else told_in(e, getattr(s, "mesh", fine), fine) for s, e in (
-            (s, _entries(s, a)) for s, a in zip(found, self.closed.in_avals, strict=True))]
-        results = propagate(self.closed, _explicit(fine), entries)
-        return [s or _first_named(meshes, fine, aval, e)
-                for s, aval, e in zip(said, self.closed.out_avals, results, strict=True)]
+
+        def told(shardings: Sequence[Sharding | None], types: Sequence[Any]) -> list[tuple[Any, ...] | None]:
+            return [None if s is None else told_in(_entries(s, a), getattr(s, "mesh", fine), fine)
+                    for s, a in zip(shardings, types, strict=True)]
+
+        needed, read = self._needed()
+        given = told(found, self.closed.in_avals)
+        propagated = propagate(needed, fine, [given[i] for i in read], told(said, self.closed.out_avals))
+        arguments: list[Any] = [()] * len(found)
+        for i, e in zip(read, propagated.arguments, strict=True):
+            arguments[i] = e
+        return meshes, fine, Propagated(arguments, propagated.results, propagated.asked)
 
     def _meshes(self, named: NamedSharding, *said: Sequence[Sharding | None]) -> list[Mesh]:
         """The meshes over the devices of `named` that arguments, results and the program name, each once."""
-        every = [named, *(s for group in said for s in group), *_inside(self.closed.jaxpr)]
+        every = [named, *(s for group in said for s in group), *_inside(self._needed()[0].jaxpr)]
         return list(dict.fromkeys(s.mesh for s in every if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)
                                   and s._device_assignment == named._device_assignment))
 
     def _home(self, found: Sequence[Sharding | None], said: Sequence[Sharding | None],
               given: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
         """A sharding over the mesh that the program runs on, and the first one that is said of anything."""
-        inside = list(_inside(self.closed.jaxpr))
+        inside = list(_inside(self._needed()[0].jaxpr))
         inner = next(filter(_names_devices, inside), inside[0] if inside else None)
         first = next((i for i, s in enumerate(found) if s is not None), None)
         if first is not None and _names_devices(inner) and _devices(found[first]) != _devices(inner):
@@ -195,7 +235,7 @@ class Following:
     def _check(self, found: Sequence[Sharding | None], given: Sequence[Sharding | None]) -> None:
         """Raises ValueError for arguments on different devices."""
         first: int | None = None
-        read = set(read_arguments(self.closed))
+        read = self._read()
         for i, s in enumerate(found):
             if s is None:
                 continue
@@ -229,6 +269,23 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Sharding]:
             yield eqn.params["sharding"]
         for inner in jaxprs_in_params(eqn.params):
             yield from _inside(inner)
+
+
+def _asking(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations of a program that ask how values are spread."""
+    if not jaxpr.effects:
+        return
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.asks_sharding:
+            yield eqn
+        for inner in jaxprs_in_params(eqn.params):
+            yield from _asking(inner)
+
+
+def _alone(single: Sharding | None) -> Sharding:
+    """Where values are of a program on one device."""
+    devices = backends.get().devices()[:1] if single is None else single._device_assignment
+    return GSPMDSharding.get_replicated(devices)
 
 
 def _names_devices(sharding: Sharding | None) -> bool:
@@ -282,10 +339,12 @@ def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], param
         put(outs, [found[first]] * len(outs))
         return
     avals = [x.aval for x in args]
-    results = of_equation(primitive, avals, [_entries(s, a) for s, a in zip(found, avals, strict=True)],
-                          [x.aval for x in outs], params, _explicit(named.mesh))
     grid: Any = named.mesh
-    put(outs, [_named(grid, x.aval, e) for x, e in zip(outs, results, strict=True)])
+    results = of_equation(primitive, avals, [None if s is None else _entries(s, a)
+                                             for s, a in zip(found, avals, strict=True)],
+                          [x.aval for x in outs], params, grid.abstract_mesh)
+    put(outs, [_written_like(_named(grid, x.aval, e), x.aval, found[0] if found else None, args[0].ndim if args else 0)
+               for x, e in zip(outs, results, strict=True)])
 
 
 def _around(single: Sharding | None, argument: Callable[[], str]) -> NamedSharding | None:
@@ -305,12 +364,6 @@ def _entries(sharding: Sharding | None, aval: Any) -> tuple[Any, ...]:
     return (*spec, *(None,) * (ndim - len(spec)))[:ndim]
 
 
-def _explicit(grid: Any) -> Any:
-    """The mesh for rules of explicit sharding."""
-    abstract = grid.abstract_mesh
-    return abstract.update(axis_types=(AxisType.Explicit,) * len(abstract.axis_names))
-
-
 def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     told = getattr(aval, "given_sharding", None)
     if told is not None:
@@ -322,6 +375,15 @@ def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     while entries and entries[-1] is None and not grid.explicit_axes:
         entries = entries[:-1]
     return NamedSharding(grid, PartitionSpec(*entries))
+
+
+def _written_like(found: NamedSharding, aval: Any, first: Sharding | None, ndim: int | None) -> NamedSharding:
+    """A sharding with a specification as long as that of the first argument, where it is spread as that is."""
+    if (isinstance(first, NamedSharding) and first.mesh == found.mesh and len(first.spec) > len(found.spec)
+            and len(getattr(aval, "shape", ())) == ndim
+            and first.spec.partitions == (*found.spec.partitions, *(None,) * (len(first.spec) - len(found.spec)))):
+        return first
+    return found
 
 
 def _first_named(meshes: Sequence[Mesh], fine: AbstractMesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:

@@ -33,6 +33,7 @@ class Primitive:
     generic_in_sizes = True  # whether an eager call may compile for sizes known only at run time
     higher_order = False  # has programs among its parameters, which may use references
     uniform = False  # whether results vary along the mesh axes along which operands do
+    asks_sharding = False  # its parameter `callback` is told how its operand is spread, once a program is compiled
     composed = False  # stands for what its rule in `rules.expansions` does
     skip_canonicalization = False
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..types.avals import ShapedArray
+    from .factors import Factors
 
 
 class Control(enum.Enum):
@@ -55,11 +56,14 @@ class Traits:
       once: each element of the operands is read once at most, also where results are larger.
       sharding: how results are spread over a mesh by how the operands are, see `core.programs.spreading`; what is
         elementwise needs no rule of its own.
+      factors: which dimensions of operands and results are cut alike, see `core.programs.factors`; what is elementwise
+        needs no rule of its own.
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
-                 "permutation", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows", "sharding")
+                 "permutation", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows", "sharding",
+                 "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
                  linear: bool = False, bilinear: bool = False, contraction: bool = False,
@@ -71,13 +75,13 @@ class Traits:
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
                  divides: bool = False, once: bool = False,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
-                 sharding: Callable[..., Any] | None = None):
+                 sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
         self.linear, self.bilinear = linear, bilinear
         self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.nan, self.divides, self.once, self.windows = nan, divides, once, windows
-        self.sharding = sharding
+        self.sharding, self.factors = sharding, factors
 
     def with_(self, **changes: Any) -> Traits:
         """The same traits but for `changes`."""

@@ -25,7 +25,7 @@ from styrax.core.types.typing import DeviceLike, PyTree, ShardingLike
 from styrax.transforms import ad
 from styrax.transforms.batching import AxisData
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..elementwise.families import standard_primitive
 from .named_axes import check_communication
 
@@ -66,7 +66,7 @@ def _put_shardings(at: Any, *xs: Any, devices: Sequence[Any], **_: Any) -> list[
     return [d if isinstance(d, NamedSharding) else entries(x) for x, d in zip(xs, devices, strict=True)]
 
 
-device_put_p.declare(movement=True, sharding=_put_shardings)
+device_put_p.declare(movement=True, sharding=_put_shardings, factors=factor_rules.each)
 
 
 @device_put_p.def_abstract_eval
@@ -410,7 +410,7 @@ sharding_constraint_p = standard_primitive(
     loops=rules.same_value,
     hlo=lambda m, x, *, sharding, **_: m.constrained(x, sharding),
 )
-sharding_constraint_p.declare(movement=True, sharding=sharding_rules.same)
+sharding_constraint_p.declare(movement=True, sharding=sharding_rules.same, factors=factor_rules.elementwise)
 ad.deflinear2(sharding_constraint_p, lambda ct, x, **params: [sharding_constraint_p.bind(ct, **params)])
 physicals[sharding_constraint_p] = lambda _, x, **params: x
 

@@ -13,14 +13,14 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import as_array
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
-optimization_barrier_p.declare(distinct=True, sharding=sharding_rules.each)
+optimization_barrier_p.declare(distinct=True, sharding=sharding_rules.each, factors=factor_rules.each)
 optimization_barrier_p.def_abstract_eval(lambda *avals: list(avals))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.hooks import lax
-from styrax.core.programs import rules
+from styrax.core.programs import factors, rules
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -571,3 +571,7 @@ mulhi, mulhi_p = binary(
 
 for _p in (add_p, sub_p, mul_p, div_p, rem_p, pow_p, integer_pow_p, square_p, nextafter_p):
     _p.declare(nan=True)
+for _p in (square_p, nextafter_p):
+    _p.declare(factors=factors.composed)
+integer_pow_p.declare(factors=lambda xs, outs, *, y: (factors.elementwise if abs(y) < 2 else factors.composed)(
+    xs, outs))

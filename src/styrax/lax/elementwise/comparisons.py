@@ -17,7 +17,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
 from .families import (
@@ -360,7 +360,7 @@ clamp_p: Primitive = standard_primitive(
     scalar=_clamp_scalar,
     hlo=_clamp_hlo,
 )
-clamp_p.declare(sharding=sharding_rules.clamp)
+clamp_p.declare(sharding=sharding_rules.clamp, factors=factor_rules.elementwise)
 
 
 def _pass_where(condition: Any, t: Any, shape: tuple) -> Any:

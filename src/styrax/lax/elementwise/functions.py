@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
-from styrax.core.programs import rules
+from styrax.core.programs import factors, rules
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
@@ -498,3 +498,5 @@ for _p in (
     acos_p, atan_p, sinh_p, cosh_p, tanh_p, asinh_p, acosh_p, atanh_p, atan2_p,
 ):
     _p.declare(nan=True)
+for _p in (asin_p, acos_p, sinh_p, cosh_p, asinh_p, acosh_p, atanh_p):
+    _p.declare(factors=factors.composed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from styrax.core.programs import rules
+from styrax.core.programs import factors, rules
 from styrax.transforms import ad
 
 from ..shaping.filling import full_like
@@ -347,4 +347,5 @@ ad.defjvp2(
 )
 
 for _p in (igamma_p, igammac_p, igamma_grad_a_p, regularized_incomplete_beta_p):
-    _p.declare(nan=True)
+    _p.declare(nan=True, factors=factors.composed)
+random_gamma_grad_p.declare(factors=factors.composed)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
-from styrax.core.programs import rules
+from styrax.core.programs import factors, rules
 from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.transforms import ad, batching
@@ -404,4 +404,5 @@ def _bessel_i1e_jvp(t: Any, ans: Any, x: Any) -> Any:
 ad.defjvp2(bessel_i1e_p, _bessel_i1e_jvp)
 
 for _p in (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p, zeta_p, polygamma_p, bessel_i0e_p, bessel_i1e_p):
-    _p.declare(nan=True)
+    _p.declare(nan=True, factors=factors.composed)
+erf_p.declare(factors=factors.apart)

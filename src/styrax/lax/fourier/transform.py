@@ -21,7 +21,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import convert_element_type
 from ..elementwise.arithmetic import mul
 from ..elementwise.functions import conj
@@ -91,7 +91,7 @@ def _complex_of(dtype: Any) -> Any:
 
 
 fft_p = Primitive("fft")
-fft_p.declare(sharding=sharding_rules.same)
+fft_p.declare(sharding=sharding_rules.same, factors=factor_rules.fourier)
 
 
 @fft_p.def_abstract_eval

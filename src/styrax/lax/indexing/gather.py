@@ -20,7 +20,7 @@ from styrax.core.types.physical import Context, physical_aval, physicals
 from styrax.core.types.typing import ArrayLike, Scalar
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import check_real
 from ..elementwise.arithmetic import add, rem
 from ..elementwise.bits import bitwise_and
@@ -55,7 +55,8 @@ def _windows(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Windows:
     return Windows(slice(1, 2), dims, [params["slice_sizes"][d] for d in dims])
 
 
-gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)), windows=_windows, sharding=sharding_rules.gather)
+gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)), windows=_windows,
+                 sharding=sharding_rules.gather, factors=factor_rules.gather)
 
 
 def _check_gather(operand: Any, indices: Any, dnums: GatherDimensionNumbers, slice_sizes: Sequence[int]) -> None:

@@ -23,7 +23,7 @@ from styrax.core.types.physical import Context, physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import add, div, mul, neg, sub
 from ..elementwise.comparisons import eq, select
@@ -109,7 +109,7 @@ def _windows(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Windows:
 
 def _scatter_primitive(name: str, public: str) -> Primitive:
     primitive = Primitive(name)
-    primitive.declare(windows=_windows, sharding=sharding_rules.scatter)
+    primitive.declare(windows=_windows, sharding=sharding_rules.scatter, factors=factor_rules.scatter)
     primitive.def_abstract_eval(_abstract(public))
     rules.batchers[primitive] = lambda args, dims, **params: _scatter_batch(primitive, args, dims, **params)
 

@@ -20,7 +20,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import _convert_element_type, convert_element_type
 from ..elementwise.arithmetic import add
 from ..elementwise.comparisons import lt, select
@@ -115,7 +115,7 @@ dynamic_slice_p = standard_primitive(
     hlo=_dynamic_slice_hlo,
 )
 dynamic_slice_p.declare(
-    movement=True, sizes=frozenset(("slice_sizes",)), sharding=sharding_rules.cut,
+    movement=True, sizes=frozenset(("slice_sizes",)), sharding=sharding_rules.cut, factors=factor_rules.dynamic_slice,
     windows=lambda avals, params: Windows(slice(1, None), range(avals[0].ndim), params["slice_sizes"]))
 
 
@@ -359,7 +359,7 @@ dynamic_update_slice_p = standard_primitive(
     ),
 )
 dynamic_update_slice_p.declare(
-    once=True, sharding=sharding_rules.dynamic_update_slice,
+    once=True, sharding=sharding_rules.dynamic_update_slice, factors=factor_rules.dynamic_update_slice,
     windows=lambda avals, _: Windows(slice(2, None), range(avals[0].ndim), avals[1].shape))
 
 

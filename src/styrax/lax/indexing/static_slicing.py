@@ -17,7 +17,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from ..shaping.broadcasting import squeeze
 from ..shaping.filling import pad
@@ -86,7 +86,8 @@ slice_p = standard_primitive(
         m, x, start_indices, limit_indices, strides or (1,) * len(x.shape)
     ),
 )
-slice_p.declare(movement=True, sizes=frozenset(("start_indices", "limit_indices",)), sharding=sharding_rules.cut)
+slice_p.declare(movement=True, sizes=frozenset(("start_indices", "limit_indices",)),
+                sharding=sharding_rules.cut, factors=factor_rules.static_slice)
 
 
 def _slice_transpose(

@@ -20,7 +20,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.transforms import batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..elementwise.arithmetic import add
 from ..elementwise.comparisons import ge, le, select
 from ..elementwise.functions import conj
@@ -152,7 +152,7 @@ def result_types(primitive: Primitive) -> Callable[[Callable[..., Any]], Callabl
 def batch_in_front(primitive: Primitive, *ranks: int) -> None:
     """Batching of operations that take any number of leading dimensions, and how their results are spread: along these
     alone. `ranks` tells how many dimensions of each operand are not among them, two by default."""
-    primitive.declare(sharding=sharding_rules.behind_batch(*ranks))
+    primitive.declare(sharding=sharding_rules.behind_batch(*ranks), factors=factor_rules.behind_batch(*ranks))
 
     def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)

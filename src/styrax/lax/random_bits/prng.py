@@ -22,7 +22,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 from styrax.transforms.alike import tells_apart
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import convert_element_type, copy_p
 from ..shaping.reshaping import reshape
 from ..shaping.shapes import check_shape
@@ -67,7 +67,7 @@ def _check_keys(name: str, aval: Any) -> None:
 # --- seed
 
 random_seed_p = Primitive("random_seed")
-random_seed_p.declare(sharding=sharding_rules.same)
+random_seed_p.declare(sharding=sharding_rules.same, factors=factor_rules.in_front)
 batching.defvectorized(random_seed_p)
 ad.defjvp_zero(random_seed_p)
 
@@ -98,7 +98,7 @@ def random_seed(seeds: ArrayLike, impl: PRNGImpl) -> Array:
 # --- split
 
 random_split_p = Primitive("random_split")
-random_split_p.declare(sizes=frozenset(("shape",)), sharding=sharding_rules.in_front)
+random_split_p.declare(sizes=frozenset(("shape",)), sharding=sharding_rules.in_front, factors=factor_rules.in_front)
 ad.defjvp_zero(random_split_p)
 
 
@@ -137,7 +137,7 @@ def random_split(keys: Any, shape: tuple[int, ...]) -> Any:
 # --- fold in
 
 random_fold_in_p = Primitive("random_fold_in")
-random_fold_in_p.declare(sharding=sharding_rules.same)
+random_fold_in_p.declare(sharding=sharding_rules.same, factors=factor_rules.in_front)
 batching.defbroadcasting(random_fold_in_p)
 ad.defjvp_zero(random_fold_in_p)
 
@@ -181,7 +181,7 @@ def random_fold_in(keys: Any, msgs: Any) -> Any:
 # --- bits
 
 random_bits_p = Primitive("random_bits")
-random_bits_p.declare(sizes=frozenset(("shape",)), sharding=sharding_rules.in_front)
+random_bits_p.declare(sizes=frozenset(("shape",)), sharding=sharding_rules.in_front, factors=factor_rules.in_front)
 _keys_in_front(random_bits_p)
 ad.defjvp_zero(random_bits_p)
 
@@ -209,7 +209,7 @@ def random_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
 # --- wrap and unwrap
 
 random_wrap_p = Primitive("random_wrap")
-random_wrap_p.declare(sharding=sharding_rules.in_front)
+random_wrap_p.declare(sharding=sharding_rules.in_front, factors=factor_rules.in_front)
 ad.defjvp_zero(random_wrap_p)
 
 
@@ -241,7 +241,7 @@ def random_wrap(base_arr: Any, *, impl: PRNGImpl) -> Any:
 
 
 random_unwrap_p = Primitive("random_unwrap")
-random_unwrap_p.declare(sharding=sharding_rules.in_front)
+random_unwrap_p.declare(sharding=sharding_rules.in_front, factors=factor_rules.in_front)
 ad.defjvp_zero(random_unwrap_p)
 _keys_in_front(random_unwrap_p)
 
@@ -271,7 +271,7 @@ def random_unwrap(keys: Any) -> Any:
 # --- clone
 
 random_clone_p = Primitive("random_clone")
-random_clone_p.declare(sharding=sharding_rules.same)
+random_clone_p.declare(sharding=sharding_rules.same, factors=factor_rules.in_front)
 random_clone_p.def_impl(lambda keys: PRNGKeyArray(keys.aval, keys.buffer, keys.committed))  # that none has used
 random_clone_p.def_abstract_eval(lambda keys: keys)
 batching.defvectorized(random_clone_p)

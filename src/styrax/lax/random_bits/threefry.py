@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
-from styrax.core.programs import rules
+from styrax.core.programs import factors, rules
 from styrax.core.programs.primitive import Primitive, multiple_results
 from styrax.core.programs.spreading import elementwise
 from styrax.core.settings import config
@@ -121,7 +121,7 @@ def hlo_scalar(m: Any, value: Any, aval: ShapedArray) -> Any:
 def block_primitive(name: str, results: int, block: Callable[..., Sequence[Any]]) -> Primitive:
     """The primitive of a block function: uint32 key and counter words that broadcast, `results` words of each block."""
     primitive = multiple_results(name)
-    primitive.declare(sharding=elementwise)
+    primitive.declare(sharding=elementwise, factors=factors.elementwise)
     batching.defbroadcasting(primitive)
 
     @primitive.def_abstract_eval

@@ -17,7 +17,7 @@ from styrax.core.types.index_type import INDEX
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..elementwise.families import check_dtype, standard_primitive
 from .reduce import greatest, least, merged_index, without
 
@@ -111,7 +111,7 @@ def _arg_reduction(name: str, best: str, doc: str) -> tuple[Callable[..., Any], 
     prim = standard_primitive(
         name, _arg_shape, _arg_dtype, lambda x, **_: False, loops=_arg_loops(best), hlo=_arg_hlo(best)
     )
-    prim.declare(sharding=sharding_rules.reduction)
+    prim.declare(sharding=sharding_rules.reduction, factors=factor_rules.reduction)
     batching.defreducer(prim)
     ad.defjvp_zero(prim)
 

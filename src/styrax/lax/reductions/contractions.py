@@ -20,7 +20,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 from styrax.transforms import ad
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import convert_element_type
 from ..elementwise.families import shape_of, standard_primitive
 from ..shaping.reshaping import transpose
@@ -343,7 +343,8 @@ dot_general_p = standard_primitive(
     loops=_dot_loops,
     hlo=_dot_hlo,
 )
-dot_general_p.declare(contraction=True, nan=True, printed=_printed, sharding=sharding_rules.contraction)
+dot_general_p.declare(contraction=True, nan=True, printed=_printed,
+                      sharding=sharding_rules.contraction, factors=factor_rules.contraction)
 
 
 def _rank(x: Any) -> int:

@@ -20,7 +20,7 @@ from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 from styrax.transforms.batch import mapped_aval
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import convert_element_type
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.filling import full
@@ -36,7 +36,8 @@ from .convolution_layouts import (
 from .convolution_loops import convolution_loops
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
-conv_general_dilated_p.declare(nan=True, sharding=sharding_rules.given("out_sharding", sharding_rules.convolution))
+conv_general_dilated_p.declare(nan=True, sharding=sharding_rules.given("out_sharding", sharding_rules.convolution),
+                               factors=factor_rules.convolution)
 
 
 def _check_conv(lhs: Any, rhs: Any, strides: Sequence[int], dn: ConvDimensionNumbers, lhs_dilation: Sequence[int],

@@ -20,7 +20,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 from styrax.transforms.custom import custom_jvp
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..elementwise import arithmetic
 from ..elementwise import functions as elementwise
 from ..elementwise.arithmetic import add, sub
@@ -236,7 +236,7 @@ def _cumulative(
         hlo=stablehlo,
     )
 
-    prim.declare(sharding=sharding_rules.along("axis", "Input", "being reduced"))
+    prim.declare(sharding=sharding_rules.along("axis", "Input", "being reduced"), factors=factor_rules.along("axis"))
 
     def batch(args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
         (x,), (dim,) = args, dims

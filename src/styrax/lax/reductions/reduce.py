@@ -25,7 +25,7 @@ from styrax.core.types.typing import ArrayLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 from styrax.transforms.flattening import FlatFunction, positional
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import _convert_element_type, convert_element_type
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import add_p, div, max_p, min_p, mul, mul_p
@@ -227,7 +227,8 @@ def _reduction(
         hlo=lambda m, x, *, axes, **_: reduce_hlo(m, x, kind, axes),
     )
     batching.defreducer(prim)
-    prim.declare(sharding=sharding_rules.reduce_sum if extra else sharding_rules.reduction)
+    prim.declare(sharding=sharding_rules.reduce_sum if extra else sharding_rules.reduction,
+                 factors=factor_rules.reduction)
     function: Callable[..., Any]
     if extra:
 
@@ -351,7 +352,8 @@ rules.jvps[reduce_prod_p] = _prod_jvp
 
 # -- any computation ---------------------------------------------------------------------------------
 reduce_p = Primitive("reduce", multiple_results=True)
-reduce_p.declare(nan=True, sharding=lambda at, *xs, dimensions, **_: sharding_rules.reduction(at, *xs, axes=dimensions))
+reduce_p.declare(nan=True, sharding=lambda at, *xs, dimensions, **_: sharding_rules.reduction(at, *xs, axes=dimensions),
+                 factors=lambda xs, outs, *, dimensions, **_: factor_rules.reduction(xs, outs, axes=dimensions))
 
 
 @reduce_p.def_abstract_eval

@@ -16,7 +16,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.index_type import INDEX
 from styrax.transforms import ad
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..elementwise.scalar_programs import scalar_program
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.filling import pad
@@ -49,7 +49,7 @@ def _hlo_select(m: Any, select_prim: Primitive, x: Any, y: Any) -> Any:
 
 
 select_and_gather_add_p = Primitive("select_and_gather_add")
-select_and_gather_add_p.declare(sharding=sharding_rules.cut)
+select_and_gather_add_p.declare(sharding=sharding_rules.cut, factors=factor_rules.windows)
 
 
 @select_and_gather_add_p.def_abstract_eval
@@ -154,7 +154,7 @@ rules.batchers[select_and_gather_add_p] = _pairwise_batch(select_and_gather_add_
 
 
 select_and_scatter_add_p = Primitive("select_and_scatter_add")
-select_and_scatter_add_p.declare(sharding=sharding_rules.cut)
+select_and_scatter_add_p.declare(sharding=sharding_rules.cut, factors=factor_rules.windows)
 
 
 @select_and_scatter_add_p.def_abstract_eval
@@ -279,7 +279,7 @@ rules.jvps[select_and_scatter_add_p] = _select_and_scatter_add_jvp
 rules.transposes[select_and_scatter_add_p] = _select_and_scatter_add_transpose
 rules.batchers[select_and_scatter_add_p] = _pairwise_batch(select_and_scatter_add_p)
 select_and_scatter_p = Primitive("select_and_scatter")
-select_and_scatter_p.declare(sharding=sharding_rules.same)
+select_and_scatter_p.declare(sharding=sharding_rules.same, factors=factor_rules.windows)
 
 
 @select_and_scatter_p.def_abstract_eval

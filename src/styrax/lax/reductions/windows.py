@@ -23,7 +23,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import as_array
 from ..elementwise import arithmetic
 from ..elementwise.comparisons import ge_p, le_p
@@ -143,7 +143,7 @@ def _monoid(computation: Callable[..., Any], dtype: Any, init: Any) -> Primitive
 
 # --- any monoid
 reduce_window_p = multiple_results("reduce_window")
-reduce_window_p.declare(nan=True, sharding=sharding_rules.cut)
+reduce_window_p.declare(nan=True, sharding=sharding_rules.cut, factors=factor_rules.windows)
 
 
 @reduce_window_p.def_abstract_eval
@@ -265,7 +265,7 @@ rules.jvps[reduce_window_p] = _reduce_window_jvp
 def _named_window_primitive(name: str, combine: str, hlo: str, accepts: Callable[[Any], None],
                             identity: Callable[[Any], Any]) -> Primitive:
     primitive = Primitive(name)
-    primitive.declare(sharding=sharding_rules.cut)
+    primitive.declare(sharding=sharding_rules.cut, factors=factor_rules.windows)
 
     @primitive.def_abstract_eval
     def abstract(operand: ShapedArray, *, window_dimensions: Any, window_strides: Any, padding: Any,

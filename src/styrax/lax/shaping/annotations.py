@@ -10,12 +10,12 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 
 
 def _annotation(name: str) -> Primitive:
     prim = Primitive(name)
-    prim.declare(movement=True, sharding=sharding_rules.same)
+    prim.declare(movement=True, sharding=sharding_rules.same, factors=factor_rules.elementwise)
     prim.def_abstract_eval(lambda x, **_: x)
     rules.loops[prim] = rules.same_value
     rules.stablehlos[prim] = lambda m, x, **_: x
@@ -36,7 +36,7 @@ def _note(m: Any, x: Any, *, xla_metadata_kvs: Any) -> Any:
 rules.stablehlos[xla_metadata_value_p] = _note
 
 shard_alike_p = Primitive("shard_alike", multiple_results=True)
-shard_alike_p.declare(movement=True, sharding=sharding_rules.alike)
+shard_alike_p.declare(movement=True, sharding=sharding_rules.alike, factors=factor_rules.elementwise)
 shard_alike_p.def_abstract_eval(lambda x, y: [x, y])
 
 

@@ -21,7 +21,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, check_shape
@@ -101,7 +101,8 @@ def _printed(params: dict[str, Any]) -> dict[str, Any]:
 
 
 broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)), printed=_printed,
-                           sharding=sharding_rules.given("sharding", sharding_rules.broadcast))
+                           sharding=sharding_rules.given("sharding", sharding_rules.broadcast),
+                           factors=factor_rules.broadcast)
 
 
 def _broadcast_transpose(
@@ -335,7 +336,7 @@ squeeze_p = standard_primitive(
     loops=_squeeze_loops,
     hlo=lambda m, x, *, dimensions: m.reshape(x, m.avals_out[0].shape),
 )
-squeeze_p.declare(movement=True, sharding=sharding_rules.squeeze)
+squeeze_p.declare(movement=True, sharding=sharding_rules.squeeze, factors=factor_rules.squeeze)
 ad.deflinear2(squeeze_p, lambda ct, x, *, dimensions: [expand_dims(ct, dimensions)])
 
 

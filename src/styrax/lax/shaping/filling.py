@@ -23,7 +23,7 @@ from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import _convert_element_type, as_array
 from ..collectives.casts import varying
 from ..elementwise.families import NUMERIC, check_dtype, shape_of, standard_primitive
@@ -105,7 +105,8 @@ def _pad_hlo(m: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
 
 
 pad_p = standard_primitive("pad", _pad_shape, _pad_dtype, loops=_pad_loops, hlo=_pad_hlo)  # fmt: skip
-pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)), sharding=sharding_rules.cut)
+pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)),
+              sharding=sharding_rules.cut, factors=factor_rules.moved)
 
 
 def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> list[Any]:

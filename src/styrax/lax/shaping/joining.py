@@ -17,7 +17,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import as_array
 from ..elementwise.families import check_same_dtypes, joined_vma, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, extent
@@ -95,7 +95,7 @@ def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
 concatenate_p = standard_primitive(
     "concatenate", _concatenate_shape, _concatenate_dtype, loops=_concatenate_loops, hlo=_concatenate_hlo
 )
-concatenate_p.declare(movement=True, sharding=sharding_rules.concatenation)
+concatenate_p.declare(movement=True, sharding=sharding_rules.concatenation, factors=factor_rules.concatenation)
 
 
 def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]:
@@ -176,7 +176,7 @@ def _stack_hlo(m: Any, *xs: Any, axis: int) -> Any:
 
 
 stack_p = standard_primitive("stack", _stack_shape, _stack_dtype, loops=_stack_loops, hlo=_stack_hlo)
-stack_p.declare(movement=True, sharding=sharding_rules.stack)
+stack_p.declare(movement=True, sharding=sharding_rules.stack, factors=factor_rules.stack)
 
 
 def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
@@ -215,7 +215,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
 
 unstack_p = Primitive("unstack", multiple_results=True)
-unstack_p.declare(movement=True, sharding=sharding_rules.unstack)
+unstack_p.declare(movement=True, sharding=sharding_rules.unstack, factors=factor_rules.unstack)
 
 
 @unstack_p.def_abstract_eval
@@ -294,7 +294,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 
 split_p = Primitive("split", multiple_results=True)
-split_p.declare(movement=True, sizes=frozenset(("sizes",)), sharding=sharding_rules.cut)
+split_p.declare(movement=True, sizes=frozenset(("sizes",)), sharding=sharding_rules.cut, factors=factor_rules.moved)
 
 
 @split_p.def_abstract_eval

@@ -22,7 +22,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from .broadcasting import left_to_sum, reduce_sum_over, trailing
@@ -134,7 +134,7 @@ reshape_p = standard_primitive(
     "reshape", _reshape_shape, first_dtype, loops=_reshape_loops, hlo=_reshape_hlo
 )
 reshape_p.declare(movement=True, sizes=frozenset(("new_sizes",)),
-                  sharding=sharding_rules.given("sharding", sharding_rules.reshape))
+                  sharding=sharding_rules.given("sharding", sharding_rules.reshape), factors=factor_rules.reshape)
 
 
 def _reshape_transpose(ct: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> list[Any]:
@@ -263,7 +263,7 @@ transpose_p = standard_primitive(
     hlo=lambda m, x, *, permutation: _transpose_hlo_op(m, x, permutation),
 )
 transpose_p.declare(movement=True, permutation=lambda params: params["permutation"],
-                    sharding=sharding_rules.transpose)
+                    sharding=sharding_rules.transpose, factors=factor_rules.transpose)
 ad.deflinear2(
     transpose_p, lambda ct, x, *, permutation: [transpose(ct, np.argsort(permutation).tolist())]
 )
@@ -340,7 +340,7 @@ rev_p = standard_primitive(
         f"dimensions = array<i64: {', '.join(map(str, dimensions))}>" if dimensions else "dimensions = array<i64>",
     ),
 )
-rev_p.declare(movement=True, sharding=sharding_rules.same)
+rev_p.declare(movement=True, sharding=sharding_rules.same, factors=factor_rules.along("dimensions"))
 ad.deflinear2(rev_p, lambda ct, x, *, dimensions: [rev(ct, dimensions)])
 
 
@@ -414,7 +414,7 @@ def _tile_hlo(m: Any, x: Any, *, reps: tuple) -> Any:
 
 
 tile_p = standard_primitive("tile", _tile_shape, first_dtype, loops=_tile_loops, hlo=_tile_hlo)
-tile_p.declare(movement=True, sharding=sharding_rules.tile)
+tile_p.declare(movement=True, sharding=sharding_rules.tile, factors=factor_rules.tile)
 
 
 def _tile_transpose(ct: Any, x: Any, *, reps: tuple) -> list[Any]:

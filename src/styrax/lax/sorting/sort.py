@@ -25,7 +25,7 @@ from styrax.core.types.index_type import INDEX
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from .. import sharding_rules
+from .. import factor_rules, sharding_rules
 from ..casting import as_array
 from ..indexing.dimension_numbers import shape_of
 from ..indexing.gather import GatherDimensionNumbers, gather
@@ -44,7 +44,7 @@ UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 # --- the primitive
 
 sort_p = multiple_results("sort")
-sort_p.declare(sharding=sharding_rules.sort)
+sort_p.declare(sharding=sharding_rules.sort, factors=factor_rules.sort)
 
 
 @sort_p.def_abstract_eval
@@ -301,7 +301,8 @@ rules.stablehlos[sort_p] = _sort_stablehlo
 # --- the largest elements
 
 top_k_p = multiple_results("top_k")
-top_k_p.declare(sharding=sharding_rules.along("axis", "The input", "along which to compute the top_k values"))
+top_k_p.declare(sharding=sharding_rules.along("axis", "The input", "along which to compute the top_k values"),
+                factors=factor_rules.top_k)
 
 
 @top_k_p.def_abstract_eval
@@ -428,7 +429,7 @@ rules.stablehlos[top_k_p] = _top_k_stablehlo
 
 approx_top_k_p = multiple_results("approx_top_k")
 approx_top_k_p.declare(sharding=sharding_rules.along(
-    "reduction_dimension", "The input", "along which to compute the top_k values"))
+    "reduction_dimension", "The input", "along which to compute the top_k values"), factors=factor_rules.top_k)
 
 
 def _approx_output_size(size: int, rank: int, k: int, recall_target: float, aggregate: bool, override: int) -> int:
