@@ -19,6 +19,7 @@ from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
 from ..core.arrays.moving import home
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec
 from ..core.hooks import lax
+from ..core.programs.following import spread_alike
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
@@ -89,8 +90,8 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     statics = ((static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int)
                else tuple(static_broadcasted_argnums))
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
+    if common := set(donated) & set(statics):
+        raise ValueError(f"`static_argnums` {sorted(common)} and `donate_argnums` {sorted(common)} cannot intersect.")
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         if any(type(a) is not int for a in tree.tree_leaves(axes)):
             raise TypeError(f"pmap {name} must be an int, None, or (nested) container with those types as leaves, but "
@@ -206,7 +207,7 @@ class _Layout:
                 if axis is None or not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed:
                     continue
                 wanted = self.along(size, x, axis)
-                if not wanted.is_equivalent_to(x.sharding, x.ndim):
+                if not isinstance(x.sharding, NamedSharding) or not spread_alike(wanted, x.sharding, x.ndim):
                     raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got "
                                      f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
                                      f"{x.aval.str_short()}")
@@ -300,6 +301,8 @@ def _leaf_axes(axes: Any, values: Any) -> list[Any]:
 
 
 def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
+    if isinstance(in_axes, list):  # the arguments are a tuple
+        _check_prefix(in_axes, args)
     if isinstance(in_axes, tuple):
         if len(in_axes) == len(args):
             return list(in_axes)
@@ -338,10 +341,14 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                  layout: _Layout) -> int:
     """The size of the mapped axes. ValueError where there are none, or they do not fit each other or the devices."""
     size: int | None = None
+    scalars: list[int] = []
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
         for x, a in zip(tree.tree_leaves(arg), _leaf_axes(axis, arg), strict=True):
             shape = np.shape(x)
-            if a is None or not shape:
+            if a is None:
+                continue
+            if not shape:
+                scalars.append(a)
                 continue
             if not -len(shape) <= a < len(shape):
                 raise IndexError(f"pmap was requested to map its argument along axis {a}, which implies that its rank "
@@ -358,6 +365,8 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                     "another argument")
     if size is None:
         raise ValueError("pmap requires at least one argument with a mapped axis.")
+    for a in scalars:
+        raise ValueError(f"pmap was requested to map an argument along axis {a} that is a scalar, over {size} devices")
     return size
 
 

@@ -7,6 +7,7 @@ along the batch dimension; over the devices of a mesh it stays in the program an
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +78,7 @@ def _moved(x: Any, perm: tuple, devices: bool) -> Any:
     shape = get_aval(x).shape
     size = shape[0]
     if devices:
+        perm = tuple(tuple(k + size if -size <= k < 0 else k for k in pair) for pair in perm)
         if any(len({pair[i] for pair in perm}) != len(perm) for i in (0, 1)):
             raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
         if not all(0 <= k < size for pair in perm for k in pair):
@@ -114,8 +116,10 @@ def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence
     """
     axes = _names(axis_name)
     _check_bound(axes, "ppermute")
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"ppermute over an axis twice: repeated axis in {axes}")
     axes = tuple(n for n in state.axis_sizes if n in axes)
-    pairs = tuple((int(a), int(b)) for a, b in perm)
+    pairs = tuple((operator.index(a), operator.index(b)) for a, b in perm)
 
     def one(leaf: Any) -> Any:
         return ppermute_p.bind(leaf, axis_name=axes, perm=pairs)
