@@ -174,6 +174,14 @@ MISTAKES = [
         "ppermute(x, 'i', [(0., 1.)])", "ppermute(x, 'i', [(0, 'a')])", "ppermute(x, ('i', 'i'), [(0, 1)])",
         "ppermute(x, 'i', [(-1, 0)])", "ppermute(x, 'i', [(0, -2), (-2, -3)])", "ppermute(x, 'i', [(-9, 0)])",
         "ppermute(x, 'i', [(0, 1), (-8, 2)])", "pcast(x, None, to='varying')")),
+    *(f"shard(lambda x: lax.psum(x, 'i', axis_index_groups={groups}), P('i'), P('i'))(x64)" for groups in (
+        "3", "[[0, 0], [1, 1]]", "[[0, 9]]")),
+    *(f"shard(lambda x: lax.all_to_all(x, 'i', 1, {at}, tiled={tiled}), P('i'), P('i'))(x64)" for at in (2, 3)
+      for tiled in (False, True)),
+    *(f"with jax.set_mesh(e42):\n    out = jnp.repeat(jax.device_put(x64, P('a')), {given})\nout" for given in (
+        "2, 0", "2, 1", "2", "np.array([2] * 8), 0", "2, 0, out_sharding=P('a')")),
+    "m = jax.make_mesh((2, 2), ('x', 'y'), (jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto))\n"
+    "x = jax.device_put(x64, NamedSharding(m, P('x', 'y')))\n[x * 2, x.T, jnp.sin(x).sum(0), jax.jit(jnp.sin)(x)]",
     *(f"jax.pmap(lambda x, y=1: x, {options})({args})" for options, args in (
         ("in_axes=[0]", "x8"), ("in_axes=[0, None]", "x8, 3."), ("in_axes=0", "x8, 3."), ("in_axes=(0, 1)", "x8, 3."),
         ("in_axes=(0, None)", "x8, 3."), ("in_axes=0", "x8, y=3."), ("in_axes=0", "x8, y=[3., x8]"),

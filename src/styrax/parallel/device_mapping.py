@@ -104,7 +104,7 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     given = _Layout(axis_name, in_axes, out_axes, statics, devices, backend, axis_size)
 
     @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
-    def compiled(*args: Any, **kwargs: Any) -> Any:
+    def _fun(*args: Any, **kwargs: Any) -> Any:
         return given.over_blocks(fun, args, kwargs)
 
     @wraps(fun)
@@ -116,10 +116,10 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
                 "positionally.")
         _refuse_nesting(axis_name)
         if not backends.several and devices is None:
-            return compiled(*args, **kwargs)
+            return _fun(*args, **kwargs)
         size = given.check(args, kwargs)
         moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
-        outs = compiled(*moved, **tree.tree_map(_anywhere, kwargs))
+        outs = _fun(*moved, **tree.tree_map(_anywhere, kwargs))
         for i in (i for i in donated if i < len(args)):
             for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
                 if isinstance(y, Array) and y.is_deleted():
@@ -129,12 +129,12 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     @api_boundary
     def lower(*args: Any, **kwargs: Any) -> Any:
         if not backends.several or not args:
-            return compiled.lower(*args, **kwargs)
+            return _fun.lower(*args, **kwargs)
         size = given.of(args, kwargs)[2]
-        return compiled.lower(*given.placed(args, size), **kwargs)
+        return _fun.lower(*given.placed(args, size), **kwargs)
 
     mapped.lower = lower  # type: ignore[attr-defined]
-    mapped.trace = compiled.trace  # type: ignore[attr-defined]
+    mapped.trace = _fun.trace  # type: ignore[attr-defined]
     return mapped
 
 

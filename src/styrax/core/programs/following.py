@@ -18,7 +18,7 @@ from ..arrays.explicit import on_devices, sharding_of_type
 from ..arrays.gspmd_sharding import GSPMDSharding
 from ..arrays.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
 from ..arrays.refined_meshes import refined, told_by, told_in
-from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
+from ..arrays.shardings import NamedSharding, PartitionSpec, as_named, axes_of
 from ..settings import config
 from ..types import avals
 from . import mixed_meshes
@@ -360,12 +360,22 @@ def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     if told is not None:
         if told.spec.unreduced or told.spec.reduced:  # which explicit axes alone can tell
             grid = Mesh(grid.devices, grid.axis_names, told.mesh.axis_types)
+        if any(entries) and told.mesh.auto_axes and told.mesh == grid.abstract_mesh:
+            return NamedSharding(grid, _with_automatic(told, entries))
         return NamedSharding(grid, told.spec)
     if grid.explicit_axes:
         entries = entries or (None,) * len(getattr(aval, "shape", ()))
     while entries and entries[-1] is None and not grid.explicit_axes:
         entries = entries[:-1]
     return NamedSharding(grid, PartitionSpec(*entries))
+
+
+def _with_automatic(told: NamedSharding, entries: tuple[Any, ...]) -> PartitionSpec:
+    """What a type tells of explicit axes, with what was found of the others."""
+    automatic = set(told.mesh.auto_axes)
+    return told.spec.update(partitions=tuple(
+        (*axes_of(e), *(n for n in axes_of(found) if n in automatic)) or None
+        for e, found in zip(told.spec, (*entries, *(None,) * len(told.spec)), strict=False)))
 
 
 def _first_named(meshes: Sequence[Mesh], fine: AbstractMesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:

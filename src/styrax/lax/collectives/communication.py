@@ -528,14 +528,17 @@ def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: 
       a container like `x`, with `concat_axis` larger by as much as `split_axis` is smaller.
 
     Raises:
-      ValueError: where the size of `split_axis` does not fit that of the axis.
+      ValueError: where the size of `split_axis` does not fit that of the axis, or `concat_axis` the arrays.
     """
     size = _group_size(axis_index_groups, axis_size(_names(axis_name)))
     groups = _groups(axis_index_groups)
 
     def one(leaf: Any) -> Any:
         aval: ShapedArray = get_aval(leaf)
-        split, concat = (_dimension("all_to_all", d, aval.ndim) for d in (split_axis, concat_axis))
+        split = _dimension("all_to_all", split_axis, aval.ndim)
+        if not tiled and concat_axis >= aval.ndim and aval.shape[split] == size:
+            raise ValueError(f"axis {concat_axis} is out of bounds for an array of dimension {aval.ndim}")
+        concat = _dimension("all_to_all", concat_axis, aval.ndim)
         if tiled or split == concat:
             if not tiled and aval.shape[split] != size:
                 raise ValueError(_mismatch.format(size, aval.shape[split]))
