@@ -249,11 +249,22 @@ class _Layout:
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         told = [None if d is None else self.along(size, x, d) for x, d in zip(leaves, dims, strict=True)]
         leaves = [x if s is None else _spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
+        if not alone and across is None:
+            leaves, dims = self._own_copies(leaves, dims, size)
         flat = FlatFunction(one, in_tree)
         outs, out_dims = batch_flat(flat, leaves, dims, AxisData(self.axis_name, size, devices=True, across=across))
         wanted = _leaf_axes(self.out_axes, tree.tree_unflatten(flat.structure, outs))
         return self.spread(tree.tree_unflatten(flat.structure, [
             self._along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
+
+    def _own_copies(self, leaves: Sequence[Any], dims: Sequence[int | None],
+                    size: int) -> tuple[list[Any], list[int | None]]:
+        """Arguments with their mapped axes, where those that all devices get whole are each device's own copy."""
+        mesh = self.along(size, None, None).mesh
+        own = [None if d is not None else own_blocks(x, PartitionSpec(), mesh, {mesh.axis_names[0]: size})
+               for x, d in zip(leaves, dims, strict=True)]
+        return ([x if o is None else o[0] for x, o in zip(leaves, own, strict=True)],
+                [d if o is None else 0 for d, o in zip(dims, own, strict=True)])
 
     def _along(self, x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
         """A result with the mapped axis where it is wanted; of one that is to be the same everywhere each device's own,

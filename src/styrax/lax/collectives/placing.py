@@ -102,7 +102,9 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     if host_devices.cohort is not None and isinstance(x, Array) and not x.is_fully_addressable:
         return _put_spanning(x, device)
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
-    if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
+    if semantics == ArrayCopySemantics.ALWAYS_COPY and differing.differs(x):
+        array = differing.viewed(x, lambda rows: rows.copy())
+    elif semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
         array = x.copy() if is_unsummed(aval.given_sharding) else backends.get().put(x._value, aval, None)
     if isinstance(device, Space) and isinstance(array, Array):
         kind = _SPACES.get(device)
@@ -434,7 +436,9 @@ physicals[sharding_constraint_p] = lambda _, x, **params: x
 
 
 @sharding_constraint_p.def_impl
-def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
+def _constrain(x: Any, *, sharding: Any, **params: Any) -> Any:
+    if differing.used and differing.differs(x):  # of each device's copy its part
+        return sharding_constraint_p._backend_impl(x, sharding=sharding, **params)
     if isinstance(x, Array) and x.committed:
         refuse_other_devices(x, sharding)
     return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)
