@@ -49,6 +49,10 @@ class Copies:
         """Where the first device's copy is."""
         return self.rows._live().address + self.devices.index(self.device) * self.nbytes
 
+    def copied(self, array: Array) -> Array:
+        """A copy of the array that has this memory."""
+        return viewed(array, lambda rows: rows.copy())
+
     def wait(self) -> None:
         self.rows.block_until_ready()
 
