@@ -49,18 +49,22 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among those that work together."""
+    """The number of this process among those that work together. RuntimeError for an unknown backend."""
+    if backend is not None:
+        backends.get(backend)
     return 0 if host_devices.cohort is None else host_devices.cohort.number
 
 
 def process_count(backend: str | None = None) -> int:
-    """The number of processes that work together."""
+    """The number of processes that work together. RuntimeError for an unknown backend."""
+    if backend is not None:
+        backends.get(backend)
     return 1 if host_devices.cohort is None else host_devices.cohort.count
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes."""
-    return list(range(process_count()))
+    return list(range(process_count(backend)))
 
 
 host_id, host_count, host_ids = process_index, process_count, process_indices
@@ -126,6 +130,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_call
     for device, index in sharding.addressable_devices_indices_map(shape).items():
         if not parts or not sharding.is_fully_replicated:
             part = data_callback(index)
+            part = np.asarray(part, get_aval(part).dtype) if isinstance(part, (bool, int, float, complex)) else part
             get_aval(part)  # TypeError for what is no array
         parts[device] = device_put(part, device)
         if dtype is not None and parts[device].dtype != np.dtype(dtype):

@@ -15,7 +15,7 @@ import scipy.signal
 
 import styrax
 import styrax.numpy as jnp
-from styrax.scipy import windows
+from styrax.scipy import named_windows as windows
 
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 SEVERAL = ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")

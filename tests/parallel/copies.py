@@ -17,6 +17,8 @@ ARRAYS = (
     "mean = lambda w: each(lambda w: lax.pmean(w, 'i'), w)\n"
     "X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(16, 2)\n")
 
+_KEYS = "k = own(lambda: jax.random.fold_in(jax.random.key(0), lax.axis_index('i')))\n"
+
 ROWS: dict[str, list[str]] = {
     "copies made": [ARRAYS + row for row in (
         "c", "v", "ab", "w", "each(lambda: lax.axis_index('i'), ins=())",
@@ -44,6 +46,8 @@ ROWS: dict[str, list[str]] = {
         "lax.while_loop(lambda w: w.sum() < 20, lambda w: w * 2, w + 1)", "jax.vmap(lambda a: a * 2)(w)",
         "jax.grad(lambda z: (z ** 2).sum())(ab)", "jax.jit(jax.grad(lambda z: (z ** 2).sum()))(ab)",
         "jax.pmap(lambda x, w: x + w, in_axes=(0, None))(x8, w)",
+        "jax.pmap(lambda x, w: lax.psum(w, 'i') + x, 'i', in_axes=(0, None))(x8, w)",
+        "jax.pmap(lambda w: lax.pmean(w, 'i'), 'i', in_axes=None, axis_size=8)(w)",
     )],
     "copies in maps": [ARRAYS + row for row in (
         "each(lambda c: lax.psum(c, 'i'), c)", "each(lambda c: c[None], c, outs=P('i'))",
@@ -73,6 +77,24 @@ ROWS: dict[str, list[str]] = {
         "f = lambda x: x + jax.device_put(1., D[0])\n"
         "jax.jit(jax.shard_map(f, mesh=m8, in_specs=P('i'), out_specs=P('i')))(x8)",
     ],
+    "copies of keys": [ARRAYS + _KEYS + row for row in (
+        "k", "jax.random.key_data(k)", "jax.random.uniform(k)", "jax.random.split(k, 2)", "k[None]",
+        "each(lambda k: jax.random.normal(k, (1,)), k, outs=P('i'))", "jax.device_put(k, D[3])",
+        "jax.device_put(k, NamedSharding(m42, P()))", "jax.jit(lambda k: jax.random.fold_in(k, 3))(k)",
+        "jax.jit(lambda: own(lambda: jax.random.fold_in(jax.random.key(0), lax.axis_index('i'))))()",
+        "jax.jit(lambda: jax.random.normal(own(lambda: jax.random.key(lax.axis_index('i'))), (2,)))()",
+        "jax.random.normal(own(lambda: jax.random.PRNGKey(lax.axis_index('i'))), (2,))",
+        "own(lambda: jax.random.split(jax.random.key(lax.axis_index('i')), 2))",
+        "own(lambda: jax.random.split(jax.random.key(lax.axis_index('a')), 2), m42, P('b'))",
+    )],
+    "copies moved": [ARRAYS + row for row in (
+        "jax.device_put(v, NamedSharding(m42, P()))", "jax.device_put(ab, NamedSharding(m8, P()))",
+        "jax.device_put(v, NamedSharding(Mesh(D[::-1], ('i',)), P()))", "jax.device_put(v, NamedSharding(m42, P('b')))",
+        "jax.device_put(v, NamedSharding(m8, P()), may_alias=False)", "jax.device_put(v, D[3])",
+        "lax.with_sharding_constraint(v, S8)", "lax.with_sharding_constraint(v, NamedSharding(m42, P('a')))",
+        "jax.jit(lambda v: v, out_shardings=NamedSharding(m42, P('a')))(v)", "copy.deepcopy(w)", "copy.copy(w)",
+        "jax.jit(lambda v: v * 2, in_shardings=NamedSharding(m8, P()))(v)",
+    )],
     "copies read": [ARRAYS + row for row in (
         "float(c)", "np.asarray(ab)", "w.tolist()", "bool(w.sum() > 3)", "jax.device_get(w)", "w.is_fully_replicated",
         "jax.device_put(c, D[5])", "jax.device_put(w, NamedSharding(m8, P()))", "jax.device_put(v, S8)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_TWO = "a, b = jax.device_put(x8, NamedSharding(e8, P('i'))), jax.device_put(x8, S8)\n"
 MISTAKES = [
     "shard(lambda x: x, P('i'), P('i'))(np.zeros(9))",
     "shard(lambda x: x, P('i'), P('i'))(np.zeros(4))",
@@ -89,6 +90,107 @@ MISTAKES = [
     "jax.config.update('jax_default_device', 5)",
     "c = D[0].client\n(c.device_count(), c.local_device_count(), c.process_index(), c.host_id(), "
     "c.local_devices() == D)",
+    # what meshes, specifications and shardings are asked for
+    "jax.make_mesh((0, 2), ('a', 'b'))",
+    "[Mesh([], ('a',)).empty, Mesh(np.empty((0, 2)), ('a', 'b')).empty]",
+    *(f"m8.abstract_mesh.{name}" for name in ("devices", "device_ids", "local_mesh", "local_devices",
+                                              "is_multi_process", "axis_names")),
+    "with m8.abstract_mesh:\n    pass\n1",
+    "NamedSharding(3, P())",
+    "NamedSharding(m8.abstract_mesh, P('i')).is_fully_addressable",
+    *(f"S42.{call}" for call in (
+        "shard_shape((8,))", "shard_shape(())", "shard_shape((8, 3))", "devices_indices_map((8,))",
+        "addressable_devices_indices_map((8,))", "check_compatible_aval((8,))", "is_equivalent_to(3, 2)",
+        "is_equivalent_to(S42, 1)", "is_equivalent_to(None, 2)", "is_equivalent_to(S8, 2)")),
+    "NamedSharding(m42, P(None, 'b')).shard_shape((8,))",
+    "NamedSharding(m42, P(None, None)).shard_shape((8,))",
+    "['b'] + P('a')",
+    "P('a').update(nonsense=1)",
+    "[str(P('')), str(P(0)), str(P(False))]",
+    "SingleDeviceSharding(None)",
+    "SingleDeviceSharding(D[0]).is_equivalent_to(3, 1)",
+    "[SingleDeviceSharding(D[0]).is_equivalent_to(s, 1) for s in (S8, NamedSharding(Mesh(D[:1], ('a',)), P()))]",
+    "s = SingleDeviceSharding(D[1])\n[s.check_compatible_aval((8,)), s.addressable_devices == {D[1]}]",
+    "[jax.device_put(x8, SingleDeviceSharding(D[1], memory_kind=k)).sharding.memory_kind for k in ('pinned_host', "
+    "'device')]",
+    # arrays of several meshes, some with explicit axes
+    *(f"{_TWO}{call}" for call in (
+        "a + b", "jax.jit(lambda a, b: a + b)(a, b)", "jax.jit(lambda a, b: (a * 2, b * 2))(a, b)",
+        "jax.jit(lambda a, b: a)(a, b)", "jax.grad(lambda a, b: (a * b).sum())(a, b)",
+        "jax.jit(lambda a, b: jax.jit(jnp.add)(a, b))(a, b)", "jax.vmap(lambda a, b: a * b)(a, b)",
+        "jax.jit(lambda a: a + b)(a)", "jax.jit(lambda a: a + lax.with_sharding_constraint(jnp.ones(8), S8))(a)",
+        "np.asarray(a) + b", "jax.device_put(a, D[3]) + 1", "jax.jit(lambda a: jax.device_put(a, S8) + b)(a)",
+        "a + jax.device_put(i8, NamedSharding(m42, P('a')))", "a + jax.device_put(i8, NamedSharding(e42, P('a')))",
+        "jax.device_put(a, NamedSharding(e8, P())) + b",
+        "jax.device_put(a, NamedSharding(e8, P())) + jax.device_put(a, NamedSharding(e42, P()))",
+        "jax.shard_map(lambda x: x * 2, mesh=e8, in_specs=P('i'), out_specs=P('i'))(b)",
+        "jax.jit(lambda a: jax.reshard(a, NamedSharding(e42, P('a'))))(a)",
+        "b + jax.device_put(x8, NamedSharding(m42, P('a')))", "jnp.sin(a) + jnp.ones(8)")),
+    *(f"{_TWO}with jax.set_mesh({mesh}):\n    out = {call}\nout" for mesh, call in (
+        ("e42", "jnp.sin(a)"), ("e42", "jnp.sin(b)"), ("e22", "jnp.sin(b)"), ("m42", "jnp.sin(a)"),
+        ("m42", "jnp.sin(b)"), ("e8", "jax.jit(jnp.sin)(b)"), ("e42", "jax.jit(jnp.sin)(a)"),
+        ("e42", "jax.jit(lambda a: a)(a)"), ("e42", "a + 1"), ("e42", "jax.device_put(a, P('a'))"),
+        ("e42", "jnp.sin(jax.device_put(x8, NamedSharding(e8, P())))"), ("e8", "jax.jit(lambda: b * 2)()"),
+        ("e42", "np.asarray(a)"), ("e8", "jnp.sin(jax.device_put(x8, D[3]))"))),
+    # axes seen in another way
+    *(f"with jax.set_mesh({mesh}):\n    out = jax.sharding.{call}(x8)\nout" for mesh, call in (
+        ("e8", "auto_axes(lambda x: x, out_sharding=P('i'), axes='q')"),
+        ("m8", "auto_axes(lambda x: x, out_sharding=P('i'))"),
+        ("m8", "explicit_axes(lambda x: x, in_sharding=P('i'), axes='q')"))),
+    # puts in programs
+    "jax.jit(lambda x: jax.device_put(x, S42))(x8)",
+    "jax.jit(lambda x: jax.device_put(x, S8))(np.ones(9))",
+    "jax.jit(jax.vmap(lambda x: jax.device_put(x, S8)))(np.ones((8, 9)))",
+    "shard(lambda x: jax.device_put(x, S8), P('i'), P('i'), check_vma=False)(x8)",
+    "shard(lambda x: jax.device_put(x, NamedSharding(m8, P())), P('i'), P('i'))(x8)",
+    # meshes without devices
+    *(f"jax.jit(lambda x: x, {said})({x})" for said, x in (
+        ("in_shardings=NamedSharding(m8.abstract_mesh, P('i'))", "x8"),
+        ("out_shardings=NamedSharding(m8.abstract_mesh, P('i'))", "x8"),
+        ("in_shardings=NamedSharding(e8.abstract_mesh, P('i'))", "x8"),
+        ("out_shardings=NamedSharding(m8.abstract_mesh, P('i'))", "jax.device_put(x8, S8)"),
+        ("in_shardings=NamedSharding(m8.abstract_mesh, P('i')), out_shardings=S8", "x8"))),
+    "jax.jit(lambda x: lax.with_sharding_constraint(x, NamedSharding(m8.abstract_mesh, P('i'))))(x8)",
+    "jax.jit(lambda x: lax.with_sharding_constraint(x, NamedSharding(m8.abstract_mesh, P('i'))) * 2)("
+    "jax.device_put(x8, D[3]))",
+    "jax.jit(lambda x: jax.device_put(x, NamedSharding(e8.abstract_mesh, P('i'))))(x8)",
+    # devices that do not fit are told when a program is lowered
+    *(f"jax.jit({f}).lower({args}) and 1" for f, args in (
+        ("lambda x, y: x + y", "jax.device_put(x8, S8), jax.device_put(x8, D[1])"),
+        ("lambda x, y: x", "jax.device_put(x8, S8), jax.device_put(x8, D[1])"),
+        ("lambda x: x, in_shardings=S8", "jax.ShapeDtypeStruct((8,), 'f4', sharding=NamedSharding(m8, P()))"),
+        ("lambda x: x + 1, out_shardings=S8", "jax.ShapeDtypeStruct((8,), 'f4', sharding=SingleDeviceSharding(D[1]))"),
+        ("lambda x: lax.with_sharding_constraint(x, S8)",
+         "jax.ShapeDtypeStruct((8,), 'f4', sharding=SingleDeviceSharding(D[1]))"))),
+    # where traced values are
+    *(f"jax.jit(lambda x: x.{name})(x8)" for name in (
+        "addressable_shards", "global_shards", "is_fully_addressable", "is_fully_replicated", "committed", "traceback",
+        "device")),
+    "shard(lambda x: x.addressable_shards, P('i'), P())(x8)",
+    # maps and collectives
+    "shard(lambda x: x, P(P.UNCONSTRAINED), P('i'))(x8)",
+    "shard(lambda x: x, P('i'), P(P.UNCONSTRAINED))(x8)",
+    *(f"shard(lambda x: lax.{call}, P('i'), P('i'))(x8)" for call in (
+        "ppermute(x, 'i', [(0., 1.)])", "ppermute(x, 'i', [(0, 'a')])", "ppermute(x, ('i', 'i'), [(0, 1)])",
+        "ppermute(x, 'i', [(-1, 0)])", "ppermute(x, 'i', [(0, -2), (-2, -3)])", "ppermute(x, 'i', [(-9, 0)])",
+        "ppermute(x, 'i', [(0, 1), (-8, 2)])", "pcast(x, None, to='varying')")),
+    *(f"shard(lambda x: lax.psum(x, 'i', axis_index_groups={groups}), P('i'), P('i'))(x64)" for groups in (
+        "3", "[[0, 0], [1, 1]]", "[[0, 9]]")),
+    *(f"shard(lambda x: lax.all_to_all(x, 'i', 1, {at}, tiled={tiled}), P('i'), P('i'))(x64)" for at in (2, 3)
+      for tiled in (False, True)),
+    *(f"with jax.set_mesh(e42):\n    out = jnp.repeat(jax.device_put(x64, P('a')), {given})\nout" for given in (
+        "2, 0", "2, 1", "2", "np.array([2] * 8), 0", "2, 0, out_sharding=P('a')")),
+    "m = jax.make_mesh((2, 2), ('x', 'y'), (jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto))\n"
+    "x = jax.device_put(x64, NamedSharding(m, P('x', 'y')))\n[x * 2, x.T, jnp.sin(x).sum(0), jax.jit(jnp.sin)(x)]",
+    *(f"jax.pmap(lambda x, y=1: x, {options})({args})" for options, args in (
+        ("in_axes=[0]", "x8"), ("in_axes=[0, None]", "x8, 3."), ("in_axes=0", "x8, 3."), ("in_axes=(0, 1)", "x8, 3."),
+        ("in_axes=(0, None)", "x8, 3."), ("in_axes=0", "x8, y=3."), ("in_axes=0", "x8, y=[3., x8]"),
+        ("donate_argnums=1, static_broadcasted_argnums=1", "x8, 3"), ("devices=D[::-1]", "jax.device_put(x8, S8)"),
+        ("in_axes=0", "jax.device_put(x8, D[3])"), ("in_axes=0", "jax.device_put(x8, NamedSharding(m8, P()))"),
+        ("devices=D[:4]", "jax.device_put(x8[:4], NamedSharding(Mesh(D[4:], ('i',)), P('i')))"))),
+    "jax.make_array_from_callback((), NamedSharding(m8, P()), lambda i: 3.)",
+    "jax.process_index('nonsense')",
+    "jax.process_count('nonsense')",
 ]
 
 ROWS = {"mistakes": MISTAKES}

@@ -98,6 +98,27 @@ PMAPS = [
     "c = jax.pmap(lambda x: x * 2, 'p', in_axes=1).lower(jnp.asarray(x64)).compile()\nc.input_shardings, c(x64)",
 ]
 
+# Programs as text where a mesh is in force: calls tell it.
+TEXTS = [
+    *(f"with jax.set_mesh({mesh}):\n    y = jax.device_put(x8, P('i'))\n    out = str({call})\nout" for mesh, call in (
+        *((m, "jax.make_jaxpr(lambda y: jax.jit(jnp.sin)(y) * 2)(y)") for m in ("e8", "m8")),
+        *(("e8", f"jax.make_jaxpr({f})(y)") for f in (
+            "lambda y: jax.jit(lambda z: jax.jit(jnp.sin)(z) + 1)(y)", "jax.vmap(jax.jit(jnp.sin))", "jax.nn.relu",
+            "jnp.linalg.norm", "lambda y: jnp.where(y > 0, y, 0)",
+            "lambda y: jax.jit(lambda z: z, donate_argnums=0)(y)",
+            "lambda y: lax.scan(lambda c, _: (c * 2, None), y, None, length=3)", "lambda y: jax.reshard(y, P())")),
+        ("e8", "jax.make_jaxpr(jax.jit(jnp.sin))(y).eqns[0].params['ctx_mesh']"),
+        ("m8", "jax.make_jaxpr(lambda y: jax.jit(lambda z: z, in_shardings=P('i'), out_shardings=P())(y))(x8)"),
+        ("m8", "jax.make_jaxpr(lambda y: lax.with_sharding_constraint(y, S8))(x8)"),
+        ("e8", "jax.jit(jnp.sin).lower(y).as_text()"), ("m8", "jax.jit(lambda y: y * 2).lower(y).as_text()"))),
+    "jax.jit(lambda x: x * 2).lower(jax.device_put(x64, S42)).as_text()",
+    "with jax.set_mesh(e42):\n    out = jax.jit(lambda x: jax.reshard(jax.reshard(x, P(('a', 'b'))), "
+    "P(None, ('b', 'a')))).lower(x64).as_text()\nout",
+    "str(jax.make_jaxpr(jax.vmap(lambda z: lax.with_sharding_constraint(z, NamedSharding(m42, P('a'))), "
+    "spmd_axis_name='b'))(x64))",
+]
+
 ROWS = {"pmap's words": [*map(said, PMAPS)], "shown": SHOWN, "words of specifications": [*map(said, SPECIFICATIONS)],
+        "texts of programs": TEXTS,
         "words of prefixes": [*map(said, PREFIXES)],
         "given elsewhere": [*map(said, GIVEN)], "ahead of time": [*map(said, AHEAD)], "lacking": LACKING}

@@ -15,7 +15,7 @@ from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import Tracer, concrete_or_error
+from styrax.core.tracing.trace import Tracer, concrete_or_error, get_aval
 from styrax.core.types.dims import is_named, size_argument
 from styrax.core.types.typing import ArrayLike, Axis, Shape, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -240,7 +240,8 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
       an array of the dtype of `a`, of its shape but for `axis`, or a vector.
 
     Raises:
-      ValueError: for a number of counts other than that of the slices.
+      ValueError: for a number of counts other than that of the slices, and for an axis that types tell to be spread,
+        without `out_sharding`.
       ConcretizationTypeError: for traced counts without `total_repeat_length`.
 
     Example:
@@ -254,6 +255,9 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         a, axis = ravel(a) if a.ndim != 1 else a, 0
     axis = axis_index(concrete_or_error(operator.index, axis, "'axis' argument of jnp.repeat()"), a.ndim)
     shape = a.shape
+    told = get_aval(a).given_sharding
+    if told is not None and told.spec[axis] is not None and out_sharding is None:
+        raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
     if is_named(repeats) and total_repeat_length is not None:
         raise ValueError("jnp.repeat with a non-constant `repeats` is supported only when `total_repeat_length` "
                          f"is None. (repeats={repeats} total_repeat_length={total_repeat_length})")

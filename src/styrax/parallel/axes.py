@@ -120,6 +120,8 @@ def auto_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisNam
         if around.empty:
             return f(*args, **kwargs)
         inside = _with_types(around, axes, AxisType.Auto)
+        if inside == around:
+            return f(*args, **kwargs)
         with use_abstract_mesh(inside):
             outs = f(*(tree.tree_map(lambda x: _seen(x, inside), a) for a in args), **kwargs)
         return reshard(outs, wanted)
@@ -128,8 +130,11 @@ def auto_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisNam
 
 
 def _with_types(mesh: AbstractMesh, axes: Any, kind: AxisType) -> AbstractMesh:
-    """The mesh with some axes (None: all) of another type."""
+    """The mesh with some axes (None: all) of another type. KeyError for one that it lacks."""
     changed = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in changed:
+        if name not in mesh.axis_names:
+            raise KeyError(name)
     return mesh.update(axis_types=tuple(kind if n in changed else t
                                         for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True)))
 

@@ -19,6 +19,7 @@ from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
 from ..core.arrays.moving import home
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec
 from ..core.hooks import lax
+from ..core.programs.following import spread_alike
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
@@ -89,8 +90,8 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     statics = ((static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int)
                else tuple(static_broadcasted_argnums))
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
+    if common := set(donated) & set(statics):
+        raise ValueError(f"`static_argnums` {sorted(common)} and `donate_argnums` {sorted(common)} cannot intersect.")
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         if any(type(a) is not int for a in tree.tree_leaves(axes)):
             raise TypeError(f"pmap {name} must be an int, None, or (nested) container with those types as leaves, but "
@@ -103,7 +104,7 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     given = _Layout(axis_name, in_axes, out_axes, statics, devices, backend, axis_size)
 
     @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
-    def compiled(*args: Any, **kwargs: Any) -> Any:
+    def _fun(*args: Any, **kwargs: Any) -> Any:
         return given.over_blocks(fun, args, kwargs)
 
     @wraps(fun)
@@ -115,10 +116,10 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
                 "positionally.")
         _refuse_nesting(axis_name)
         if not backends.several and devices is None:
-            return compiled(*args, **kwargs)
+            return _fun(*args, **kwargs)
         size = given.check(args, kwargs)
         moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
-        outs = compiled(*moved, **tree.tree_map(_anywhere, kwargs))
+        outs = _fun(*moved, **tree.tree_map(_anywhere, kwargs))
         for i in (i for i in donated if i < len(args)):
             for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
                 if isinstance(y, Array) and y.is_deleted():
@@ -128,12 +129,12 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     @api_boundary
     def lower(*args: Any, **kwargs: Any) -> Any:
         if not backends.several or not args:
-            return compiled.lower(*args, **kwargs)
+            return _fun.lower(*args, **kwargs)
         size = given.of(args, kwargs)[2]
-        return compiled.lower(*given.placed(args, size), **kwargs)
+        return _fun.lower(*given.placed(args, size), **kwargs)
 
     mapped.lower = lower  # type: ignore[attr-defined]
-    mapped.trace = compiled.trace  # type: ignore[attr-defined]
+    mapped.trace = _fun.trace  # type: ignore[attr-defined]
     return mapped
 
 
@@ -206,7 +207,7 @@ class _Layout:
                 if axis is None or not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed:
                     continue
                 wanted = self.along(size, x, axis)
-                if not wanted.is_equivalent_to(x.sharding, x.ndim):
+                if not isinstance(x.sharding, NamedSharding) or not spread_alike(wanted, x.sharding, x.ndim):
                     raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got "
                                      f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
                                      f"{x.aval.str_short()}")
@@ -248,11 +249,22 @@ class _Layout:
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         told = [None if d is None else self.along(size, x, d) for x, d in zip(leaves, dims, strict=True)]
         leaves = [x if s is None else _spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
+        if not alone and across is None:
+            leaves, dims = self._own_copies(leaves, dims, size)
         flat = FlatFunction(one, in_tree)
         outs, out_dims = batch_flat(flat, leaves, dims, AxisData(self.axis_name, size, devices=True, across=across))
         wanted = _leaf_axes(self.out_axes, tree.tree_unflatten(flat.structure, outs))
         return self.spread(tree.tree_unflatten(flat.structure, [
             self._along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
+
+    def _own_copies(self, leaves: Sequence[Any], dims: Sequence[int | None],
+                    size: int) -> tuple[list[Any], list[int | None]]:
+        """Arguments with their mapped axes, where those that all devices get whole are each device's own copy."""
+        mesh = self.along(size, None, None).mesh
+        own = [None if d is not None else own_blocks(x, PartitionSpec(), mesh, {mesh.axis_names[0]: size})
+               for x, d in zip(leaves, dims, strict=True)]
+        return ([x if o is None else o[0] for x, o in zip(leaves, own, strict=True)],
+                [d if o is None else 0 for d, o in zip(dims, own, strict=True)])
 
     def _along(self, x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
         """A result with the mapped axis where it is wanted; of one that is to be the same everywhere each device's own,
@@ -300,6 +312,8 @@ def _leaf_axes(axes: Any, values: Any) -> list[Any]:
 
 
 def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
+    if isinstance(in_axes, list):  # the arguments are a tuple
+        _check_prefix(in_axes, args)
     if isinstance(in_axes, tuple):
         if len(in_axes) == len(args):
             return list(in_axes)
@@ -338,10 +352,14 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                  layout: _Layout) -> int:
     """The size of the mapped axes. ValueError where there are none, or they do not fit each other or the devices."""
     size: int | None = None
+    scalars: list[int] = []
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
         for x, a in zip(tree.tree_leaves(arg), _leaf_axes(axis, arg), strict=True):
             shape = np.shape(x)
-            if a is None or not shape:
+            if a is None:
+                continue
+            if not shape:
+                scalars.append(a)
                 continue
             if not -len(shape) <= a < len(shape):
                 raise IndexError(f"pmap was requested to map its argument along axis {a}, which implies that its rank "
@@ -358,6 +376,8 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                     "another argument")
     if size is None:
         raise ValueError("pmap requires at least one argument with a mapped axis.")
+    for a in scalars:
+        raise ValueError(f"pmap was requested to map an argument along axis {a} that is a scalar, over {size} devices")
     return size
 
 

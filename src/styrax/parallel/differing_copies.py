@@ -98,8 +98,7 @@ def with_own_copies(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, mes
     """The array that devices have blocks `[*varies, *block]` of, different ones along axes that its specification does
     not name. None where there are no such axes, or only the first copy is wanted."""
     others = [n for n in sizes if n in varies and n not in {m for e in spec for m in axes_of(e)}]
-    dtype = get_aval(x).dtype
-    if not others or spec.unreduced or spec.reduced or not isinstance(dtype, np.dtype) or not isinstance(mesh, Mesh):
+    if not others or spec.unreduced or spec.reduced or not isinstance(mesh, Mesh):
         return None
     axis = DevicesAxis(in_order(mesh.devices.flat))
     if isinstance(x, Tracer) and axis not in state.axis_sizes:

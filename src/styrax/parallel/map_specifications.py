@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.arrays.mesh import AbstractMesh, Mesh
-from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
+from ..core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.manual_axes import Sums
@@ -63,9 +63,11 @@ def _check_kinds(what: str, specs: Any) -> None:
 def check_axes(what: str, specs: Any, names: Sequence[AxisName]) -> None:
     """Raises ValueError for specifications that name axes over which nothing is mapped."""
     is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+    known = frozenset(names)
     wrong = [f"  {what}{tree_paths.keystr(path)} refers to {name!r}\n\n"
              for path, spec in tree_paths.tree_leaves_with_path(specs, is_leaf=is_leaf)
-             if isinstance(spec, PartitionSpec) for entry in spec for name in axes_of(entry) if name not in names]
+             if isinstance(spec, PartitionSpec) for entry in spec
+             for name in ((entry,) if entry is UNCONSTRAINED else axes_of(entry)) if name not in known]
     if wrong:
         raise ValueError(f"shard_map {what} argument must refer to an axis marked as manual ({frozenset(names)}), but:"
                          f"\n\n{''.join(wrong)}Check the {what} values passed to shard_map.")

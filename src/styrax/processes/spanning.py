@@ -218,7 +218,7 @@ class Part:
                 given.append(x._sharding)
                 rows.append(parts.rows)
                 continue
-            if isinstance(said, NamedSharding) and not said.is_fully_addressable:
+            if _spans(said):
                 if not said.is_fully_replicated:
                     raise ValueError("Passing non-trivial shardings for numpy inputs is not allowed. To fix this "
                                      "error, either specify a replicated sharding explicitly or use "
@@ -243,8 +243,7 @@ class Part:
 
     def _for(self, given: Sequence[NamedSharding | None]) -> Any:
         lowered = physical.lower(self.closed)
-        named = [s for s in (*given, *self.out_shardings, *self.in_shardings) if isinstance(s, NamedSharding)
-                 and not s.is_fully_addressable]
+        named = [s for s in (*given, *self.out_shardings, *self.in_shardings) if _spans(s)]
         mesh = named[0].mesh if named else spans(lowered.jaxpr) or self.device.mesh
         program, shardings = partitioned(lowered, mesh, given, self.out_shardings)  # type: ignore[arg-type]
         return local().compile(program, name=self.name), shardings
@@ -260,10 +259,16 @@ class Part:
         raise AttributeError(name)
 
 
+def _spans(sharding: Any) -> bool:
+    """Whether it is a sharding over devices of several processes."""
+    return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, Mesh) and (
+        not sharding.is_fully_addressable)
+
+
 def home(closed: ClosedJaxpr, said: tuple[Sequence[Any], Sequence[Any]]) -> Everyone | None:
     """The devices over several processes that a program names, or that is said of its arguments and results."""
     for s in (*said[0], *said[1]):
-        if isinstance(s, NamedSharding) and not s.is_fully_addressable:
+        if _spans(s):
             return everyone(s._device_assignment)
     mesh = spans(closed.jaxpr)
     return None if mesh is None else everyone(tuple(mesh.devices.flat))

@@ -24,8 +24,8 @@ from styrax.numpy.selection import take
 from styrax.numpy.shaping import moveaxis
 from styrax.numpy.statistics import median
 
+from .named_windows import window as named_window
 from .signal import detrend as _detrend
-from .windows import window as named_window
 
 
 def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array | np.ndarray, int]:

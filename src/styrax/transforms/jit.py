@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..core import hooks
-from ..core.arrays import backends, differing, moving
+from ..core.arrays import backends, differing, mesh, moving
 from ..core.arrays.explicit import tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
@@ -190,7 +190,9 @@ class PjitFunction(Generic[P, R]):
                     differing.noticed.devices += program.noticed
                 if program.takes_refs:
                     check_arguments(leaves, program.captured, "jit", program.params["jaxpr"].debug_info)
-                outs = jit_p.bind(*program.captured, *leaves, **program.params)
+                around = mesh.state.concrete
+                params = program.params if around is mesh.empty_mesh else {**program.params, "ctx_mesh": around}
+                outs = jit_p.bind(*program.captured, *leaves, **params)
             return outs[0] if program.single else program.out_tree.unflatten(outs)
         except Exception as error:
             if type(error) is FloatingPointError and state.trace is eval_trace and not self._signature.donates:

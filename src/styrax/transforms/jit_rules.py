@@ -70,7 +70,7 @@ def _text(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
         "keep_unused": params.get("keep_unused", False),
         "inline": params.get("inline", False),
         "compiler_options_kvs": bool(params.get("compiler_options_kvs", ())),
-        "ctx_mesh": False,
+        "ctx_mesh": not getattr(params.get("ctx_mesh"), "empty", True),
     }
     pairs = [("name", params.get("name"))]
     pairs += [(k, v) for k, v in sorted(params.items()) if k != "name" and shown.get(k, True)]

@@ -201,9 +201,9 @@ def settled(in_shardings: Sequence[Any], out_shardings: Sequence[Any],
             out_avals: Sequence[Any] = ()) -> tuple[Sharding, ...] | None:
     """The shardings of all results, None where nothing is said of arguments and results, neither by their types."""
     told: Sequence[Any] = out_shardings
-    if avals.explicit and out_avals:
+    if avals.explicit and out_avals:  # of operations that run at once nothing is said
         told = [t if isinstance(s, UnspecifiedValue) and t is not None else s for s, t in zip(
-            out_shardings, (_told_by(a) for a in out_avals), strict=True)]
+            out_shardings or [UNSPECIFIED] * len(out_avals), map(_told_by, out_avals), strict=True)]
     first = next((s for s in (*in_shardings, *told) if isinstance(s, Sharding)), None)
     if first is None:
         return None

@@ -13,7 +13,7 @@ from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices, sharding_of_type
 from ..core.arrays.gspmd_sharding import GSPMDSharding
 from ..core.arrays.layouts import Format, Layout
-from ..core.arrays.mesh import Mesh
+from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shape_struct import ShapeDtypeStruct
 from ..core.arrays.shardings import NamedSharding
 from ..core.programs.check import same_type
@@ -134,15 +134,23 @@ class Traced(Stage):
         """The program on arrays: without values of libraries' own types or primitives that stand for others."""
         return lowered(self._closed)
 
+    def _traced_only(self, *_: Any) -> list[Any]:
+        raise AssertionError("it only tells where arguments are")
+
     def lower(self, *, lowering_platforms: Any = None, **_: Any) -> Lowered:
         """The program for a platform.
 
         Raises:
-          ValueError: it is for a mesh without devices, and no platforms are told.
+          ValueError: it is for a mesh without devices, and no platforms are told; or arguments were on devices that
+            do not fit.
         """
         if lowering_platforms is None:
             params = self._program.params
             module_signature.check_platform((*params["in_shardings"], *params["out_shardings"], *self._given))
+            if backends.several:
+                given = [None if isinstance(getattr(s, "mesh", None), AbstractMesh) else s for s in self._given]
+                Following(self._traced_only, self._closed, self._program.name, params["in_shardings"],
+                          params["out_shardings"]).check([None] * (len(self._closed.in_avals) - len(given)) + given)
         warn_of_captured(self._closed)
         return Lowered(self._program, self._given, lowering_platforms)
 

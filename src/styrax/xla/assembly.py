@@ -142,9 +142,22 @@ _FORMS: dict[str, Form] = {
 _CHLO: Form = (_operands, lambda o: f"{', '.join(o.given)} -> {o.made}")
 
 
+_MESH = re.compile(r"^  sdy\.mesh @\w+ = <\[(?P<axes>.*)\](?P<ids>, device_ids=\[0\])?>$")
+
+
+def _mesh(line: str, found: re.Match[str]) -> str:
+    """A mesh, told once more for StableHLO itself."""
+    axes = ", ".join(f"{{name = {name}, size = {size} : i64}}"
+                     for name, size in re.findall(r'("(?:[^"\\]|\\.)*")=(\d+)', found["axes"]))
+    ids = ", device_ids = dense<0> : tensor<1xi64>" if found["ids"] else ""
+    return f"{line} {{stablehlo.mesh = {{axes = [{axes}]{ids}}}}}"
+
+
 def _line(line: str) -> str:
     found = _LINE.match(line)
     if found is None:
+        if (over := _MESH.match(line)) is not None:
+            return _mesh(line, over)
         head = _SIGNATURE.match(line)
         return f"{head[1]}) -> {head[2]} {{" if head is not None and head[2] else line
     form = _CHLO if found["dialect"] == "chlo" else _FORMS.get(found["name"])

@@ -526,10 +526,13 @@ class Builder:
     def constrained(self, x: Hlo, told: Sharding | None, of_type: bool = False) -> Hlo:
         """The same value, said to be spread as `told` where the module tells shardings. `of_type`: told by its type,
         which says nothing of axes that are not explicit."""
-        if self.module.meshes is None or self.lines and self.lines[-1].startswith(f'{x.name} = "sdy.'):
+        if self.module.meshes is None:
             return x
         text = self.module.meshes.sharding(told, len(self.physical_shape(x.aval)), of_type)
-        return self.op1("sdy.sharding_constraint", [x], x.aval, f"sharding = #sdy.sharding{text}") if text else x
+        last = self.lines[-1] if self.lines else ""
+        if not text or last.startswith(f'{x.name} = "sdy.') and f"#sdy.sharding{text}" in last:  # as it was said to be
+            return x
+        return self.op1("sdy.sharding_constraint", [x], x.aval, f"sharding = #sdy.sharding{text}")
 
     def reshape(self, x: Hlo, shape: Sequence[int]) -> Hlo:
         if tuple(x.shape) == tuple(shape):

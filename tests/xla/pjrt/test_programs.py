@@ -11,6 +11,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax.core.arrays import backends
+from styrax.core.types import avals
 from styrax.xla.pjrt import options
 from styrax.xla.pjrt.loaded_executable import Executable
 
@@ -52,6 +53,15 @@ def test_programs_follow_their_arguments(device):
     carry, ys = jax.lax.scan(lambda c, x: (c + x, c * x), there[0], there)
     assert carry.devices() == ys.devices() == {device}
     same((carry, ys), jax.lax.scan(lambda c, x: (c + x, c * x), here[0], here))
+
+
+def test_loops_at_the_top_beside_explicit_sharding(device, monkeypatch):
+    """Once types may tell shardings, results are asked for theirs, also of what runs at once."""
+    monkeypatch.setattr(avals, "explicit", True)
+    there = jax.device_put(X, device)
+    carry, ys = jax.lax.scan(lambda c, x: (c + x, c * x), there[0], there)
+    assert carry.devices() == ys.devices() == {device}
+    same(carry, X[0] + X.sum(0))
 
 
 def test_arguments_that_are_not_read_say_nothing(device):

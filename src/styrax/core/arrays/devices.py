@@ -165,6 +165,14 @@ class Sharding:
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
         return self._device_assignment  # there is one process
 
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """Those of this process."""
+        return set(self._addressable_device_assignment)
+
+    def check_compatible_aval(self, shape: tuple[int, ...]) -> None:
+        """Raises ValueError for shapes that cannot be spread like this."""
+
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, tuple[slice, ...]]:
         """For each device, which part of an array of the shape it has."""
         raise TypeError(f"{type(self).__name__} does not say which device has which part")
@@ -176,6 +184,8 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("_device", "memory_kind")
 
     def __init__(self, device: Device, *, memory_kind: str | None = None):
+        if device is None:
+            raise TypeError("SingleDeviceSharding(): incompatible function arguments: it is of a device, got None")
         self._device = device
         self.memory_kind = MEMORY_KINDS[0] if memory_kind is None else checked_memory(memory_kind, device)
 
@@ -217,7 +227,13 @@ class SingleDeviceSharding(Sharding):
     addressable_devices_indices_map = devices_indices_map
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        return self == other
+        """Whether arrays of `ndim` dimensions lie alike."""
+        if not isinstance(other, Sharding):
+            raise AttributeError(f"{type(other).__name__!r} object has no attribute '_to_xla_hlo_sharding'")
+        if isinstance(other, SingleDeviceSharding):
+            return self == other
+        return other._device_assignment == self._device_assignment and (
+            getattr(other, "memory_kind", None) == self.memory_kind)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SingleDeviceSharding) and (self._device, self.memory_kind) == (

@@ -8,14 +8,15 @@ does that of another backend, so that programs on other arrays pay nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..types.avals import ShapedArray
+from ..types.physical import physical_aval
 from . import backends
-from .array import Array
+from .array import Array, array_type
 from .devices import Device, Sharding
 
 used = False  # whether there was any such array
@@ -48,6 +49,10 @@ class Copies:
         """Where the first device's copy is."""
         return self.rows._live().address + self.devices.index(self.device) * self.nbytes
 
+    def copied(self, array: Array) -> Array:
+        """A copy of the array that has this memory."""
+        return viewed(array, lambda rows: rows.copy())
+
     def wait(self) -> None:
         self.rows.block_until_ready()
 
@@ -64,7 +69,7 @@ class Copies:
 
 def differs(x: Any) -> bool:
     """Whether it is an array whose copies differ."""
-    return type(x) is Array and type(x.buffer) is Copies
+    return isinstance(x, Array) and type(getattr(x, "buffer", None)) is Copies
 
 
 def devices_of(args: Iterable[Any]) -> Devices | None:
@@ -83,9 +88,14 @@ def of_rows(rows: Array, sharding: Sharding) -> Array:
     used = backends.apart = True
     memory = Copies(rows, in_order(sharding._device_assignment), sharding._device_assignment[0])
     aval: ShapedArray = rows.aval.update(shape=rows.shape[1:], sharding=None)
-    out = Array(aval, memory, True)
+    out = array_type(aval)(aval, memory, True)
     out._sharding = sharding
     return out
+
+
+def viewed(x: Array, view: Callable[[Array], Array]) -> Array:
+    """The array of which each device's copy is a view of its own one."""
+    return of_rows(view(x.buffer.rows), x.sharding)
 
 
 def copy_on(x: Array, device: Device) -> Array:
@@ -95,12 +105,19 @@ def copy_on(x: Array, device: Device) -> Array:
     rows = memory.rows
     rows.block_until_ready()
     buffer = rows._live()
-    return device.client.adopt(buffer.address + place * memory.nbytes, x.aval, buffer, device)
+    physical = physical_aval(x.aval)
+    copy = device.client.adopt(buffer.address + place * memory.nbytes, physical, buffer, device)
+    return copy if physical is x.aval else type(x)(x.aval, copy.buffer, copy.committed)
 
 
 def moved(x: Array, target: Any) -> Array:
     """The array on a device or under a sharding: with its copies under its own, one of these elsewhere."""
-    if target is None or isinstance(target, Sharding) and target.is_equivalent_to(  # type: ignore[attr-defined]
+    if target is None:
+        return x
+    if isinstance(target, Sharding) and target != x.sharding and target.is_fully_replicated and (
+            x.sharding.is_fully_replicated and target.device_set == x.sharding.device_set):
+        return of_rows(x.buffer.rows, target)
+    if isinstance(target, Sharding) and target.is_equivalent_to(  # type: ignore[attr-defined]
             x.sharding, x.ndim):
         return x
     return copy_on(x, target if isinstance(target, Device) else target._device_assignment[0])
@@ -142,4 +159,4 @@ def _bytes(x: Array) -> np.ndarray:
 
 
 __all__ = ["Copies", "Devices", "copy_on", "devices_of", "differs", "in_order", "moved", "noticed", "of_rows",
-           "of_unlike_parts", "used"]
+           "of_unlike_parts", "used", "viewed"]

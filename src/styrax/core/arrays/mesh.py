@@ -136,6 +136,14 @@ class AbstractDevice:
         return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
 
 
+def _of_devices(name: str) -> property:
+    """What only a mesh of devices has."""
+    def ask(self: AbstractMesh) -> NoReturn:
+        raise ValueError(f"AbstractMesh does not implement {name}")
+
+    return property(ask)
+
+
 class AbstractMesh(_Grid):
     """A mesh without its devices: names, sizes and types of its axes."""
 
@@ -169,6 +177,18 @@ class AbstractMesh(_Grid):
         """The mesh with other types of some axes."""
         return self.update(axis_types=tuple(name_to_type.get(n, t)
                                             for n, t in zip(self.axis_names, self.axis_types, strict=True)))
+
+    devices = _of_devices("devices")
+    device_ids = _of_devices("device_ids")
+    local_mesh = _of_devices("local_mesh")
+    local_devices = _of_devices("local_devices")
+    is_multi_process = _of_devices("is_multi_process")
+
+    def __enter__(self) -> NoReturn:
+        raise ValueError("AbstractMesh does not implement __enter__")
+
+    def __exit__(self, *_: Any) -> None:
+        return None
 
     def _key(self) -> tuple:
         return self._sizes, self.axis_names, self.axis_types, self.abstract_device
@@ -229,7 +249,7 @@ class Mesh(_Grid):
 
     @property
     def empty(self) -> bool:
-        return not self.axis_names and (self.devices.size == 0 or self.devices.flat[0] is None)
+        return self.devices.size == 0 or not self.axis_names and self.devices.flat[0] is None
 
     @property
     def _flat_devices_tuple(self) -> tuple[Any, ...]:  # as libraries that place arrays ask for it
@@ -454,7 +474,7 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],
       devices: the devices to take; by default those of the default platform.
 
     Raises:
-      ValueError: sizes that are no numbers, or there are too few devices.
+      ValueError: sizes that are no numbers, or there are too few devices. IndexError: a size is 0.
     """
     if devices is None:
         from . import backends
@@ -465,6 +485,8 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],
     count = math.prod(axis_shapes)
     if count > len(devices):
         raise ValueError(f"Number of devices {len(devices)} must be >= the product of mesh_shape {tuple(axis_shapes)}")
+    if not count:
+        raise IndexError(f"a mesh of shape {tuple(axis_shapes)} has no devices")
     if axis_types is None:
         axis_types = (AxisType.Explicit,) * len(_names(axis_names))
     grid = np.empty(count, object)

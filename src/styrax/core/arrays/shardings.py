@@ -44,7 +44,7 @@ def _entry(p: Any) -> Any:
                 raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: "
                                  f"{p} and the nested tuple: {name}")
         return None if not p else p[0] if len(p) == 1 else tuple(p)
-    return p
+    return p or None  # also of an empty name
 
 
 class UnreducedKind(enum.Enum):
@@ -116,7 +116,7 @@ class PartitionSpec:
 
     def __radd__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, tuple):
-            return NotImplemented
+            raise NotImplementedError(f"a PartitionSpec is joined with specs and tuples, not with {other!r}")
         self._refuse_sums("__radd__")
         return self.update(partitions=(*other, *self))
 
@@ -132,12 +132,11 @@ class PartitionSpec:
     def count(self, value: Any) -> int:
         return self._partitions.count(_entry(value))
 
-    def update(self, **changes: Any) -> PartitionSpec:
-        """The specification with some of its parts replaced: `partitions`, `unreduced`, `reduced`."""
-        partitions: Any = changes.get("partitions", self._partitions)
-        return PartitionSpec(*partitions,
-                             unreduced=changes.get("unreduced", self.unreduced),
-                             reduced=changes.get("reduced", self.reduced))
+    def update(self, *, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> PartitionSpec:
+        """The specification with some of its parts replaced."""
+        return PartitionSpec(*(self._partitions if partitions is None else partitions),
+                             unreduced=self.unreduced if unreduced is None else unreduced,
+                             reduced=self.reduced if reduced is None else reduced)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PartitionSpec) and (self._partitions, self.unreduced, self.reduced) == (
@@ -223,9 +222,10 @@ class NamedSharding(Sharding):
         seen: set[Any] = set()
         for entry in spec:
             for name in axes_of(entry):
+                repeated = name in seen
                 if name not in mesh.axis_names:
                     raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
-                if name in seen:
+                if repeated:
                     raise DuplicateSpecError(
                         "A single NamedSharding spec specification can map every mesh axis to at most one positional "
                         f"dimension, but {spec} has duplicate entries for `{name}`")
@@ -272,8 +272,9 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_addressable(self) -> bool:
-        return host_devices.cohort is None or isinstance(self.mesh, AbstractMesh) or (
-            len(self._addressable_device_assignment) == self.num_devices)
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError("is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
+        return host_devices.cohort is None or len(self._addressable_device_assignment) == self.num_devices
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -293,8 +294,13 @@ class NamedSharding(Sharding):
         self._parts(shape)
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the part that one device holds. ValueError where a dimension cannot be divided."""
+        """The shape of the part that one device holds.
+
+        Raises:
+          ValueError: a dimension cannot be divided. IndexError: it spreads more dimensions than there are.
+        """
         if len(self.spec) > len(global_shape):
+            self._check_rank(len(global_shape))
             return tuple(global_shape)
         out = []
         for i, (d, n) in enumerate(zip(global_shape, self._parts(global_shape), strict=True)):
@@ -311,7 +317,13 @@ class NamedSharding(Sharding):
         if self.spec.unreduced:
             raise NotImplementedError("devices_indices_map of arrays that are still to be summed along mesh axes, of "
                                       f"which devices hold no parts: {self}")
+        self._check_rank(len(global_shape))
         return self._indices(tuple(global_shape))
+
+    def _check_rank(self, ndim: int) -> None:
+        """Raises IndexError where dimensions are spread that arrays of a rank do not have."""
+        if any(self.mesh.shape[name] > 1 for entry in self.spec.partitions[ndim:] for name in axes_of(entry)):
+            raise IndexError(f"{self.spec} spreads dimension {len(self.spec) - 1} of an array of rank {ndim}")
 
     def _indices(self, shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
         """For each device, which part it holds of an array, or of a summand."""
@@ -336,7 +348,10 @@ class NamedSharding(Sharding):
         return {d: found[d] for d in host_devices.addressable(tuple(found))}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether arrays of `ndim` dimensions are spread alike."""
+        """Whether arrays of `ndim` dimensions are spread alike. IndexError where it spreads more dimensions."""
+        if not isinstance(other, Sharding):
+            raise AttributeError(f"{type(other).__name__!r} object has no attribute '_to_xla_hlo_sharding'")
+        self._check_rank(ndim)
         if any(isinstance(getattr(s, "mesh", None), AbstractMesh) for s in (self, other)):
             return isinstance(other, NamedSharding) and type(self.mesh) is type(other.mesh) and (
                 self.mesh.axis_sizes == other.mesh.axis_sizes) and (

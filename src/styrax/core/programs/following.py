@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..arrays import backends, mesh, moving
 from ..arrays.array import Array
 from ..arrays.devices import Device, ManyDevices, Sharding, SingleDeviceSharding
@@ -16,11 +18,13 @@ from ..arrays.explicit import on_devices, sharding_of_type
 from ..arrays.gspmd_sharding import GSPMDSharding
 from ..arrays.mesh import AbstractMesh, Mesh, empty_mesh
 from ..arrays.refined_meshes import refined, told_by, told_in
-from ..arrays.shardings import NamedSharding, PartitionSpec, as_named
+from ..arrays.shardings import NamedSharding, PartitionSpec, as_named, axes_of
 from ..settings import config
 from ..types import avals
+from . import mixed_meshes
 from .dead_code import dce_jaxpr
 from .jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
+from .mixed_meshes import check_operands, check_program, mesh_of
 from .propagation import Propagated, of_equation, propagate, told_sharding
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
@@ -145,7 +149,7 @@ class Following:
     def _found(self, given: Sequence[Sharding | None]) -> list[Sharding | None]:
         """Where arguments are; None for those of which nothing is said or which are not used."""
         found: list[Sharding | None] = []
-        for said, own in zip(self.in_shardings, given, strict=True):
+        for said, own in zip(self._on_devices(self.in_shardings, given), given, strict=True):
             at = said if isinstance(said, Sharding) else own
             found.append(as_named(at) if isinstance(at, GSPMDSharding) else at)
         read = self._read()
@@ -154,10 +158,33 @@ class Following:
         self._check(found, given)
         return found
 
+    def _on_devices(self, said: Sequence[Any], given: Sequence[Sharding | None]) -> Sequence[Any]:
+        """What is said of arguments or results, over the devices of what is given or said of others where it is said
+        over a mesh without devices. ValueError where there are none."""
+        if not any(isinstance(s, NamedSharding) and not _names_devices(s) for s in said):
+            return said
+        known = next((s for s in (*given, *self.in_shardings, *self.out_shardings) if isinstance(s, Sharding)
+                      and _names_devices(s)), None)
+        around = mesh.state.concrete
+        devices = tuple(around.devices.flat) if not around.empty else () if known is None else _devices(known)
+        if not devices:
+            raise ValueError("Passing lowering_platforms via jax.export or jit(f).trace(*args).lower(lowering_platforms"
+                             "=...) is required when only AbstractMesh exists in a jitted computation. Got context "
+                             f"mesh: {around}")
+        return [_over(s, devices) if isinstance(s, NamedSharding) and not _names_devices(s) else s for s in said]
+
+    def check(self, given: Sequence[Sharding | None]) -> None:
+        """Raises ValueError for arguments that are committed so where they do not fit each other or what is said."""
+        found = self._found(given)
+        self._home(found, [s if isinstance(s, Sharding) else None for s in self.out_shardings], given)
+
     def where(self, given: Sequence[Sharding | None]) -> list[Where] | None:
         """Where the results are for arguments that are committed so; None where nothing is to be done."""
         found = self._found(given)
-        said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
+        if mixed_meshes.told():
+            check_program(self.closed, [mesh_of(s) for s in found],
+                          [mesh_of(sharding_of(c)) for c in self.closed.consts])
+        said = [s if isinstance(s, Sharding) else None for s in self._on_devices(self.out_shardings, given)]
         named, single = self._home(found, said, given)
         if named is None:
             self.asked = [(eqn.params["callback"], _alone(single)) for eqn in _asking(self._needed()[0].jaxpr)]
@@ -176,28 +203,14 @@ class Following:
     def _propagated(self, named: NamedSharding, found: Sequence[Sharding | None], said: Sequence[Sharding | None]
                     ) -> tuple[list[Mesh], AbstractMesh, Propagated]:
         """What propagation finds, over a mesh in which those that the program names are told."""
-        meshes = self._meshes(named, found, said)
-        fine = refined(meshes) if len(meshes) > 1 else None
-        if fine is None:
-            meshes, fine = meshes[:1], meshes[0].abstract_mesh
-
-        def told(shardings: Sequence[Sharding | None], types: Sequence[Any]) -> list[tuple[Any, ...] | None]:
-            return [None if s is None else told_in(_entries(s, a), getattr(s, "mesh", fine), fine)
-                    for s, a in zip(shardings, types, strict=True)]
-
         needed, read = self._needed()
-        given = told(found, self.closed.in_avals)
-        propagated = propagate(needed, fine, [given[i] for i in read], told(said, self.closed.out_avals))
+        meshes, fine = _in_one(named, [*found, *said, *_inside(needed.jaxpr)])
+        given = _told(found, self.closed.in_avals, fine)
+        propagated = propagate(needed, fine, [given[i] for i in read], _told(said, self.closed.out_avals, fine))
         arguments: list[Any] = [()] * len(found)
         for i, e in zip(read, propagated.arguments, strict=True):
             arguments[i] = e
         return meshes, fine, Propagated(arguments, propagated.results, propagated.asked)
-
-    def _meshes(self, named: NamedSharding, *said: Sequence[Sharding | None]) -> list[Mesh]:
-        """The meshes over the devices of `named` that arguments, results and the program name, each once."""
-        every = [named, *(s for group in said for s in group), *_inside(self._needed()[0].jaxpr)]
-        return list(dict.fromkeys(s.mesh for s in every if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)
-                                  and s._device_assignment == named._device_assignment))
 
     def _home(self, found: Sequence[Sharding | None], said: Sequence[Sharding | None],
               given: Sequence[Sharding | None]) -> tuple[NamedSharding | None, Sharding | None]:
@@ -221,6 +234,9 @@ class Following:
         named = next((s for s in (*found, *said, inner) if isinstance(s, NamedSharding)), None)
         if named is not None and named is inner and not _names_devices(inner):  # then what is not needed may tell
             named = inner = next((s for s in given if isinstance(s, NamedSharding) and _names_devices(s)), inner)
+        if named is not None and named is inner and not _names_devices(inner) and mesh.state.concrete.empty and (
+                not inner.mesh.explicit_axes):
+            named = inner = None  # the compiler chooses where there is one device
         if named is not None and named is inner and inner.mesh.size > 1 and not isinstance(inner.mesh, Mesh) and (
                 mesh.state.concrete.empty):
             raise ValueError(f"Length of device assignment 1 is not equal to the size of the mesh {inner.mesh.size}. "
@@ -239,7 +255,7 @@ class Following:
         for i, s in enumerate(found):
             if s is None:
                 continue
-            if s is not given[i] and given[i] is not None and not _spread_alike(
+            if s is not given[i] and given[i] is not None and not spread_alike(
                     s, given[i], len(getattr(self.closed.in_avals[i], "shape", ()))):
                 raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit "
                                  f"sharding: {s},\narg sharding: {given[i]} for arg type: "
@@ -292,6 +308,16 @@ def _names_devices(sharding: Sharding | None) -> bool:
     return sharding is not None and isinstance(getattr(sharding, "mesh", empty_mesh), Mesh)
 
 
+def _over(sharding: NamedSharding, devices: Sequence[Device]) -> NamedSharding:
+    """A sharding over a mesh of devices in place of one without. ValueError where these are not as many."""
+    grid = sharding.mesh
+    if grid.size != len(devices):
+        raise ValueError(f"Length of device assignment {len(devices)} is not equal to the size of the mesh {grid.size}")
+    found = np.empty(len(devices), object)
+    found[:] = devices
+    return sharding.update(mesh=Mesh(found.reshape(grid.axis_sizes), grid.axis_names, grid.axis_types))
+
+
 def read_arguments(closed: ClosedJaxpr) -> list[int]:
     """The numbers of the arguments that a program needs."""
     _, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
@@ -331,6 +357,8 @@ def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], param
         if s is not None and first is not None and _devices(s) != _devices(found[first]):
             raise ValueError("Received incompatible devices for jitted computation. Got "
                              f"{argument(first)} and {argument(i)}")
+    if mixed_meshes.told():
+        check_operands(primitive.name, [mesh_of(s) for s in found], [x.aval for x in args], at_once=True)
     named = next((s for s in found if isinstance(s, NamedSharding)), None)
     if named is None:
         named = _around(None if first is None else found[first], lambda: argument(first or 0))
@@ -338,12 +366,11 @@ def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], param
         assert first is not None
         put(outs, [found[first]] * len(outs))
         return
-    avals = [x.aval for x in args]
-    grid: Any = named.mesh
-    results = of_equation(primitive, avals, [None if s is None else _entries(s, a)
-                                             for s, a in zip(found, avals, strict=True)],
-                          [x.aval for x in outs], params, grid.abstract_mesh)
-    put(outs, [_written_like(_named(grid, x.aval, e), x.aval, found[0] if found else None, args[0].ndim if args else 0)
+    types = [x.aval for x in args]
+    meshes, fine = _in_one(named, found)
+    results = of_equation(primitive, types, _told(found, types, fine), [x.aval for x in outs], params, fine)
+    like, ndim = (found[0], args[0].ndim) if args else (None, 0)
+    put(outs, [_written_like(_first_named(meshes, fine, x.aval, e), x.aval, like, ndim)
                for x, e in zip(outs, results, strict=True)])
 
 
@@ -358,6 +385,21 @@ def _around(single: Sharding | None, argument: Callable[[], str]) -> NamedShardi
     return NamedSharding(around, PartitionSpec())
 
 
+def _in_one(named: NamedSharding, every: Sequence[Sharding | None]) -> tuple[list[Mesh], AbstractMesh]:
+    """The meshes over the devices of `named` that shardings name, each once; and a mesh of which all are made."""
+    meshes = list(dict.fromkeys(s.mesh for s in (named, *every) if isinstance(s, NamedSharding) and isinstance(
+        s.mesh, Mesh) and s._device_assignment == named._device_assignment))
+    fine = refined(meshes) if len(meshes) > 1 else None
+    return (meshes[:1], meshes[0].abstract_mesh) if fine is None else (meshes, fine)
+
+
+def _told(shardings: Sequence[Sharding | None], types: Sequence[Any], fine: AbstractMesh
+          ) -> list[tuple[Any, ...] | None]:
+    """How arrays are spread, in the axes of a mesh; None where nothing is said."""
+    return [None if s is None else told_in(_entries(s, a), getattr(s, "mesh", fine), fine)
+            for s, a in zip(shardings, types, strict=True)]
+
+
 def _entries(sharding: Sharding | None, aval: Any) -> tuple[Any, ...]:
     ndim = len(getattr(aval, "shape", ()))
     spec = sharding.spec.partitions if isinstance(sharding, NamedSharding) else ()
@@ -369,6 +411,8 @@ def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     if told is not None:
         if told.spec.unreduced or told.spec.reduced:  # which explicit axes alone can tell
             grid = Mesh(grid.devices, grid.axis_names, told.mesh.axis_types)
+        if any(entries) and told.mesh.auto_axes and told.mesh == grid.abstract_mesh:
+            return NamedSharding(grid, _with_automatic(told, entries))
         return NamedSharding(grid, told.spec)
     if grid.explicit_axes:
         entries = entries or (None,) * len(getattr(aval, "shape", ()))
@@ -386,6 +430,14 @@ def _written_like(found: NamedSharding, aval: Any, first: Sharding | None, ndim:
     return found
 
 
+def _with_automatic(told: NamedSharding, entries: tuple[Any, ...]) -> PartitionSpec:
+    """What a type tells of explicit axes, with what was found of the others."""
+    automatic = set(told.mesh.auto_axes)
+    return told.spec.update(partitions=tuple(
+        (*axes_of(e), *(n for n in axes_of(found) if n in automatic)) or None
+        for e, found in zip(told.spec, (*entries, *(None,) * len(told.spec)), strict=False)))
+
+
 def _first_named(meshes: Sequence[Mesh], fine: AbstractMesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     """The sharding of a result over the first mesh that can tell it."""
     told = getattr(aval, "given_sharding", None)
@@ -393,10 +445,13 @@ def _first_named(meshes: Sequence[Mesh], fine: AbstractMesh, aval: Any, entries:
         found = told_by(entries, grid, fine)
         if found is not None and (told is None or told.mesh == grid.abstract_mesh):
             return _named(grid, aval, found)
-    return _named(meshes[0], aval, ())
+    grid = meshes[0]
+    if told is not None and told.mesh.shape_tuple != grid.shape_tuple and told.mesh.size == grid.size:
+        grid = Mesh(grid.devices.reshape(told.mesh.axis_sizes), told.mesh.axis_names, told.mesh.axis_types)
+    return _named(grid, aval, ())
 
 
-def _spread_alike(a: Any, b: Any, ndim: int) -> bool:
+def spread_alike(a: Any, b: Any, ndim: int) -> bool:
     """Whether two shardings give devices the same parts, whichever devices these are."""
     if isinstance(a, SingleDeviceSharding) or isinstance(b, SingleDeviceSharding):
         return bool(a.is_fully_replicated and b.is_fully_replicated)
@@ -415,4 +470,4 @@ def _platform(sharding: Any) -> str:
     return _devices(sharding)[0].platform.upper()
 
 
-__all__ = ["Following", "beside", "home", "of_primitive", "put", "read_arguments", "sharding_of"]
+__all__ = ["Following", "beside", "home", "of_primitive", "put", "read_arguments", "sharding_of", "spread_alike"]

@@ -133,12 +133,13 @@ def _known(aval: Any) -> Known:
 def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
     """The mesh that results are on; None where it has no explicit axes."""
     found: AbstractMesh | None = None
+    first: Any = None
     for x in operands:
         told = getattr(x, "given_sharding", None)
         if told is None:
             continue
         if found is None:
-            found = told.mesh
+            found, first = told.mesh, x
         elif told.mesh is not found and told.mesh != found:
             raise ValueError(f"Mesh for all inputs should be equal. Got one mesh: {found} and another mesh: "
                              f"{told.mesh}")
@@ -147,12 +148,12 @@ def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
         return around if around.explicit_axes else None
     if not around.empty and around is not found and around != found:
         if around.manual_axes and not found.manual_axes and around.shape_tuple == found.shape_tuple:
-            closed_over = next(x for x in operands if getattr(x, "given_sharding", None) is not None)
             raise NotImplementedError(
                 "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not implemented. As "
                 "a workaround, please pass those inputs as an argument to shard_map. Got input with shape "
-                f"{closed_over.str_short(True, mesh_axis_types=True)}")
-        raise ValueError(f"For primitive {name}, context mesh {around} should match the aval mesh {found}")
+                f"{first.str_short(True, mesh_axis_types=True)}")
+        raise ValueError(f"For primitive {name}, context mesh {around} should match the aval mesh {found} for shape "
+                         f"{first.str_short()}")
     return found
 
 

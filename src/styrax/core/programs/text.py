@@ -286,6 +286,8 @@ def pp_value(value: Any, names: Names, settings: Settings) -> Doc:
     if programs and None not in programs:
         items = join(line, [_pp_inner(p, names, settings) for p in programs])  # type: ignore[arg-type]
         return Group(concat([text("("), Nest(2, concat([Break(""), items])), Break(""), text(")")]))
+    if type(value) is frozenset:
+        return text(f"frozenset({{{', '.join(sorted(map(repr, value)))}}})")
     return text(_ADDRESS.sub("0xXXXXXXXXXXXX", str(value)))
 
 

@@ -253,6 +253,22 @@ for _name in ("addressable_data", "delete", "devices", "is_deleted", "on_device_
     setattr(Tracer, _name, _of_memory(_name))
 
 
+def _of_place(name: str, refused: str) -> property:
+    """An attribute that tells where an array is, which a tracer refuses."""
+
+    def refuse(self: Tracer) -> NoReturn:
+        raise errors.ConcretizationTypeError(self, f"The {refused} traced array with shape "
+                                                   f"{self.aval.str_short(short_dtypes=False)}.")
+
+    return property(refuse)
+
+
+for _name in ("addressable_shards", "committed"):
+    setattr(Tracer, _name, _of_place(_name, f"{_name!r} attribute is not available on"))
+for _name in ("global_shards", "is_fully_addressable", "is_fully_replicated", "traceback"):
+    setattr(Tracer, _name, _of_place(_name, f"{_name} property was called on"))
+
+
 def _conversion(kind: str) -> str:
     return (f"The problem arose with the `{kind}` function. If trying to convert the data type of a value, "
             f"try using `x.astype({kind})` or `jnp.array(x, {kind})` instead.")

@@ -149,6 +149,8 @@ ad.deflinear2(psum_invariant_p, _psum_invariant_transpose)
 
 def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     axes = _names(axis_name)
+    if groups is not None and sorted(i for g in groups for i in g) != list(range(sum(map(len, groups)))):
+        raise ValueError(f"axis_index_groups must cover all indices exactly once, got {groups}")
     if groups is not None and any(isinstance(a, int) for a in axes):
         raise ValueError("axis_index_groups only supported for sums over just named axes")
 

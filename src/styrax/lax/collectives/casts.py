@@ -178,6 +178,8 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'varying', 'reduced', 'unreduced'}")
+    if axis_name is None:
+        axis_name = ()
     if not isinstance(axis_name, (tuple, str)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     names: tuple[Any, ...] = _names(axis_name)

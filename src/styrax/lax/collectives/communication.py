@@ -7,6 +7,7 @@ along the batch dimension; over the devices of a mesh it stays in the program an
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +78,7 @@ def _moved(x: Any, perm: tuple, devices: bool) -> Any:
     shape = get_aval(x).shape
     size = shape[0]
     if devices:
+        perm = tuple(tuple(k + size if -size <= k < 0 else k for k in pair) for pair in perm)
         if any(len({pair[i] for pair in perm}) != len(perm) for i in (0, 1)):
             raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
         if not all(0 <= k < size for pair in perm for k in pair):
@@ -114,8 +116,10 @@ def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence
     """
     axes = _names(axis_name)
     _check_bound(axes, "ppermute")
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"ppermute over an axis twice: repeated axis in {axes}")
     axes = tuple(n for n in state.axis_sizes if n in axes)
-    pairs = tuple((int(a), int(b)) for a, b in perm)
+    pairs = tuple((operator.index(a), operator.index(b)) for a, b in perm)
 
     def one(leaf: Any) -> Any:
         return ppermute_p.bind(leaf, axis_name=axes, perm=pairs)
@@ -524,14 +528,17 @@ def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: 
       a container like `x`, with `concat_axis` larger by as much as `split_axis` is smaller.
 
     Raises:
-      ValueError: where the size of `split_axis` does not fit that of the axis.
+      ValueError: where the size of `split_axis` does not fit that of the axis, or `concat_axis` the arrays.
     """
     size = _group_size(axis_index_groups, axis_size(_names(axis_name)))
     groups = _groups(axis_index_groups)
 
     def one(leaf: Any) -> Any:
         aval: ShapedArray = get_aval(leaf)
-        split, concat = (_dimension("all_to_all", d, aval.ndim) for d in (split_axis, concat_axis))
+        split = _dimension("all_to_all", split_axis, aval.ndim)
+        if not tiled and concat_axis >= aval.ndim and aval.shape[split] == size:
+            raise ValueError(f"axis {concat_axis} is out of bounds for an array of dimension {aval.ndim}")
+        concat = _dimension("all_to_all", concat_axis, aval.ndim)
         if tiled or split == concat:
             if not tiled and aval.shape[split] != size:
                 raise ValueError(_mismatch.format(size, aval.shape[split]))

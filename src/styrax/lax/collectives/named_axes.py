@@ -153,6 +153,8 @@ def axis_index(axis_name: AxisName) -> Array:
     """
     if not isinstance(axis_name, (tuple, list)):
         _check_bound((axis_name,), "axis_index")
+        if isinstance(axis_name, int) and axis_name not in state.axis_sizes:
+            raise NameError(f"unbound axis name: {axis_name}")
         return axis_index_p.bind(axis_name=axis_name)
     index: Any = np.int32(0)
     stride = 1

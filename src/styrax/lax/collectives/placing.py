@@ -19,6 +19,7 @@ from styrax.core.programs.spreading import entries
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval, state
 from styrax.core.trees import tree, tree_paths
+from styrax.core.types.dims import is_symbolic
 from styrax.core.types.effects import no_effects
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import DeviceLike, PyTree, ShardingLike
@@ -74,6 +75,20 @@ def _put_avals(*xs: Any, **params: Any) -> list[Any]:
     return list(xs)
 
 
+def _check_put(x: Any, sharding: NamedSharding) -> None:
+    """Raises ValueError where an array of a type cannot be put under a sharding."""
+    try:
+        sharding.check_compatible_aval(x.shape)
+    except ValueError as error:
+        raise ValueError(f"One of device_put args is incompatible with its sharding annotation {sharding}: "
+                         f"{error}") from None
+    if not any(is_symbolic(d) for d in x.shape):
+        sharding.shard_shape(x.shape)
+    if varying := [n for n in sharding.mesh.axis_names if n in (x.vma or ())]:
+        raise ValueError("what differs on the devices of a map cannot be put under a sharding over these: the axis "
+                         f"{varying[0]} should be of type `Manual`, got {sharding}")
+
+
 @device_put_p.def_impl
 def _put(*xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: Sequence[Any]) -> list[Any]:
     if transfers.used:
@@ -87,7 +102,9 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     if host_devices.cohort is not None and isinstance(x, Array) and not x.is_fully_addressable:
         return _put_spanning(x, device)
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
-    if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
+    if semantics == ArrayCopySemantics.ALWAYS_COPY and differing.differs(x):
+        array = differing.viewed(x, lambda rows: rows.copy())
+    elif semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
         array = x.copy() if is_unsummed(aval.given_sharding) else backends.get().put(x._value, aval, None)
     if isinstance(device, Space) and isinstance(array, Array):
         kind = _SPACES.get(device)
@@ -129,7 +146,7 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         if target.client is not array._live().device.client:
             array = moved(array, target)
         if target is not array._live().device:
-            device = SingleDeviceSharding(target)
+            device = SingleDeviceSharding(target, memory_kind=getattr(device, "memory_kind", None))
     return array.placed(device if isinstance(device, Sharding) else None)
 
 
@@ -253,6 +270,9 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
     params = dict(devices=tuple(devices), srcs=tuple(_spread("device_put source", src, x, len(leaves))),
                   copy_semantics=tuple(semantics))
     if any(isinstance(leaf, Tracer) for leaf in leaves):
+        for leaf, d in zip(leaves, devices, strict=True):
+            if isinstance(d, NamedSharding) and isinstance(d.mesh, mesh.Mesh):
+                _check_put(get_aval(leaf), d)
         return tree.tree_unflatten(treedef, device_put_p.bind(*leaves, **params))
     return tree.tree_unflatten(treedef, _put(*leaves, **params))
 
@@ -416,7 +436,9 @@ physicals[sharding_constraint_p] = lambda _, x, **params: x
 
 
 @sharding_constraint_p.def_impl
-def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
+def _constrain(x: Any, *, sharding: Any, **params: Any) -> Any:
+    if differing.used and differing.differs(x):  # of each device's copy its part
+        return sharding_constraint_p._backend_impl(x, sharding=sharding, **params)
     if isinstance(x, Array) and x.committed:
         refuse_other_devices(x, sharding)
     return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core import hooks
-from styrax.core.arrays import backends
+from styrax.core.arrays import backends, differing
 from styrax.core.arrays.array import Array, array_types
 from styrax.core.hooks import lax
 from styrax.core.settings import config
@@ -195,6 +195,8 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
     @property
     def physical(self) -> Array:
         """The uint32 array of this array's memory."""
+        if differing.used and differing.differs(self):
+            return differing.viewed(self, lambda rows: rows.physical)  # type: ignore[attr-defined]
         shape = (*self.aval.shape, *self.aval.dtype.element_shape)
         out = Array(ShapedArray(shape, UINT32), self.buffer, self.committed)
         if hasattr(self, "_sharding"):
@@ -278,6 +280,8 @@ def _rebuild(data: np.ndarray, name: str) -> PRNGKeyArray:
 
 def wrap_concrete(data: Any, impl: PRNGImpl) -> PRNGKeyArray:
     """Keys over a concrete uint32 array of their data."""
+    if differing.used and differing.differs(data):
+        return differing.viewed(data, lambda rows: wrap_concrete(rows, impl))  # type: ignore[return-value]
     base = data if isinstance(data, Array) else backends.get().put(data, ShapedArray(data.shape, UINT32), None)
     shape = base.shape[: base.ndim - len(impl.key_shape)]
     keys = PRNGKeyArray(ShapedArray(shape, KeyTy(impl)), base.buffer, base.committed)
