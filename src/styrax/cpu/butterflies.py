@@ -169,7 +169,7 @@ class _Pass(_Block):
         scale = self.splat("%scale")
         across = {end: self.op(f"mul i64 %stride, %{end}_unit") for end in ends}
         step = self.op(f"mul i64 %m, {across['source']}")
-        flags = {end: self.op(f"icmp ne i64 %{end}_exchanged, 0") for end in ("source", "target")}
+        flags = {end: self._mask(f"%{end}_exchanged") for end in ends if numbers.get(end) == 2}
         self.lines += ["  br label %next_p", "next_p:", "  %p = phi i64 [ 0, %entry ], [ %p1, %end_q ]"]
         factors = self._factors()
         first = {"source": self.op(f"mul i64 %p, {across['source']}")}
@@ -182,7 +182,7 @@ class _Pass(_Block):
         self.lines += ["  br label %next_lanes", "next_lanes:",
                        "  %lane = phi i64 [ 0, %next_q ], [ %lane1, %next_lanes ]"]
         at = {end: self.op(f"add i64 %lane, {along[end]}") for end in ends}
-        values = self.dft([self._load(start, at["source"], flags["source"]) for start in starts["source"]])
+        values = self.dft([self._load(start, at["source"], flags.get("source", "")) for start in starts["source"]])
         for k, value in enumerate(values):
             if not self.factors:
                 value = self.mul(value[0], scale), self.mul(value[1], scale)
@@ -190,7 +190,7 @@ class _Pass(_Block):
                 value = self.times(value, factors[k - 1])
             if turned:
                 value = self.times(value, self._apart(starts["turns"][k], at["turns"], "%turns_part"))
-            self._store(value, starts["target"][k], at["target"], flags["target"])
+            self._store(value, starts["target"][k], at["target"], flags.get("target", ""))
         self._again("lane", self.lanes, "width", "next_lanes", "end_lanes")
         self._again("q", 1, "stride", "next_q", "end_q")
         self._again("p", 1, "m", "next_p", "done")
@@ -269,9 +269,17 @@ class _Pass(_Block):
         mask = ", ".join(f"i32 {i}" for i in order)
         return self.op(f"shufflevector {self.v} {pair[0]}, {self.v} {pair[1]}, <{self.lanes} x i32> <{mask}>")
 
-    def _exchanged(self, x: Pair, flag: str) -> Pair:
-        return (self.op(f"select i1 {flag}, {self.v} {x[1]}, {self.v} {x[0]}"),
-                self.op(f"select i1 {flag}, {self.v} {x[0]}, {self.v} {x[1]}"))
+    def _mask(self, count: str) -> str:
+        """Whether a number is not zero, for each lane: to choose by one bit would be to branch."""
+        bit, v = self.op(f"icmp ne i64 {count}, 0"), vector("i1", self.lanes)
+        if self.lanes == 1:
+            return bit
+        one = self.op(f"insertelement {v} poison, i1 {bit}, i64 0")
+        return self.op(f"shufflevector {v} {one}, {v} poison, <{self.lanes} x i32> zeroinitializer")
+
+    def _exchanged(self, x: Pair, mask: str) -> Pair:
+        select = f"select {vector('i1', self.lanes)} {mask}, {self.v}"
+        return self.op(f"{select} {x[1]}, {self.v} {x[0]}"), self.op(f"{select} {x[0]}, {self.v} {x[1]}")
 
 
 def source(symbol: str) -> str | None:

@@ -116,7 +116,7 @@ words:
 {self.word_products()}
   %w1 = add nuw nsw i64 %w, 4
   %inside = icmp ult i64 %w1, 64
-  br i1 %inside, label %words, label %step_end, !llvm.loop !0
+  br i1 %inside, label %words, label %step_end
 step_end:
   %x1 = getelementptr i8, ptr %x, i64 {64 * self.rows}
   %k1 = add nuw nsw i64 %k, 1
@@ -155,8 +155,6 @@ slice_end:
 done:
   ret void
 }}
-!0 = distinct !{{!0, !1}}
-!1 = !{{!"llvm.loop.unroll.disable"}}
 """
 
     def keep(self, vector: str) -> str:

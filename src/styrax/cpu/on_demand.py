@@ -29,19 +29,31 @@ class Family:
         wanted -= self._libraries.keys() | self._begun
         if wanted:
             self._begun.update(wanted)
-            background.start(lambda: [self.address(*one) for one in wanted], "styrax-kernels")
+            background.start(lambda: self._compile(sorted(symbol for symbol, _ in wanted), level), "styrax-kernels")
 
     def address(self, symbol: str, level: int = 1) -> int | None:
         """Where a function is; None where there is none of this name."""
         if not symbol.startswith(self._prefix):
             return None
+        self._compile([symbol], level)
+        library = self._libraries.get((symbol, level))
+        return None if library is None else library.address(symbol)
+
+    def _compile(self, symbols: Iterable[str], level: int) -> None:
+        """Compiles functions as one module: LLVM's time has a part for each."""
         with background.Work(), self._lock:
-            if (symbol, level) not in self._libraries:
-                text = self._source(symbol)
-                if text is None:
-                    return None
-                self._libraries[symbol, level] = llvm.load(text, symbol, level=level)
-            return self._libraries[symbol, level].address(symbol)
+            missing = [symbol for symbol in symbols if (symbol, level) not in self._libraries]
+            texts = {symbol: text for symbol in missing if (text := self._source(symbol)) is not None}
+            if texts:
+                library = llvm.load(_joined(texts.values()), next(iter(texts)), level=level)
+                self._libraries.update(dict.fromkeys([(symbol, level) for symbol in texts], library))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Modules as one that declares what they declare once."""
+    lines = [line for text in texts for line in text.split("\n")]
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
+    return "\n".join([*declared, *(line for line in lines if line not in declared)])
 
 
 def compile_ahead(families: Iterable[Family], symbols: set[str], level: int) -> None:
