@@ -15,8 +15,10 @@ BYTES = tuple(t for t in INTS if t not in ("int4", "uint4"))
 STEPS = "JAX takes subnormal numbers for zeros, which are on the other side of a step"
 FAR = "slopes of slopes of asinh overflow or not by the order in which XLA multiplies"
 FOLDED = "XLA folds leading zeros of negative constants to less than none"
-UNARY_LIMITS = {**dict.fromkeys(("ceil", "floor", "sign"), ("normal", STEPS)), "asinh": ("moderate", FAR),
-                "clz": ("natural", FOLDED)}
+CLOSE = "slopes of scaled Bessel functions of huge numbers are what cancels of two that are equal in all digits"
+UNARY_LIMITS = {**dict.fromkeys(("bessel_i0e", "bessel_i1e"), ("moderate", CLOSE)),
+                **dict.fromkeys(("ceil", "floor", "sign"), ("normal", STEPS)),
+                "asinh": ("moderate", FAR), "clz": ("natural", FOLDED)}
 
 
 def unary(dtypes: Collection[str], name: str) -> Row:
