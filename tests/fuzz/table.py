@@ -57,7 +57,7 @@ EXCLUDED: dict[str, tuple[str, tuple[str, ...]]] = {
             "stage",
         ),
     ),
-    "effects": ("their result is what the host sees", ("debug_print", "check")),
+    "effects": ("their result is what the host sees", ("debug_print", "check", "inspect_sharding")),
     "no equation": ("runs what it calls at once", ("call", "closed_call")),
     "undefined values": ("memory as it comes, or a state of the machine's", ("empty", "empty2", "rng_uniform")),
     "tokens": ("they hold no value", ("after_all", "create_token")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.arrays import backends
 from ..core.arrays.gspmd_sharding import GSPMDSharding
@@ -14,6 +14,9 @@ from ..core.trees import tree
 from ..core.types.physical import physicals
 from ..core.types.typing import PyTree
 from .debugging import debug_effect
+
+if TYPE_CHECKING:
+    from ..core.programs.lowering import Builder, Value
 
 inspect_sharding_p = Primitive("inspect_sharding", multiple_results=True)
 inspect_sharding_p.asks_sharding = True
@@ -38,7 +41,7 @@ def _impl(x: Any, *, callback: Callable[[Any], None]) -> list[Any]:
     return []
 
 
-def _loops(b: Any, x: Any, *, callback: Callable[[Any], None]) -> list[Any]:
+def _loops(b: Builder, x: Value, *, callback: Callable[[Any], None]) -> list[Any]:
     if not backends.several:  # (where there are, sharding propagation tells)
         callback(GSPMDSharding.get_replicated(backends.get().devices()[:1]))
     return []

@@ -54,6 +54,7 @@ _HOMES = (
     "transforms.checkpoint", "transforms.debugging", "transforms.callbacks", "lax.linalg", "transforms.custom_batching",
     "transforms.linear_call", "random.gammas", "transforms.checkify", "lax.shaping.annotations",
     "transforms.remat_rules", "lax.collectives.device_values", "lax.collectives.own_copies",
+    "transforms.sharding_inspection",
 )
 
 

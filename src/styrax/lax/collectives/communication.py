@@ -113,6 +113,10 @@ def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence
 
     Returns:
       a container like `x` of what each example receives.
+
+    Raises:
+      NameError: for an axis that is not mapped.
+      ValueError: for one that is named twice.
     """
     axes = _names(axis_name)
     _check_bound(axes, "ppermute")

@@ -145,6 +145,9 @@ def axis_index(axis_name: AxisName) -> Array:
     Returns:
       an int32 scalar.
 
+    Raises:
+      NameError: for an axis that is not mapped.
+
     Example:
       >>> import styrax as jax
       >>> import styrax.numpy as jnp
