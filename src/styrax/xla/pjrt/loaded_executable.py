@@ -56,7 +56,7 @@ class Executable(Inspected):
     """
 
     __slots__ = ("aliased", "blocks", "constant_handles", "constants", "device", "effects", "hollow", "in_types",
-                 "loaded", "pack", "read", "results", "unpack")
+                 "loaded", "pack", "read", "results", "single", "unpack", "reads_all")
 
     def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, chosen: bytes, device: PluginDevice,
                  name: str):
@@ -75,6 +75,8 @@ class Executable(Inspected):
         self.constant_handles = [b.handle for b in self.constants]
         avals = [closed.out_avals[k] for k in entry.kept]
         self.results = [(array_type(a), a, of(p)) for a, p in zip(avals, entry.closed.out_avals, strict=True)]
+        self.single = self.results[0] if len(self.results) == 1 else None  # (most programs)
+        self.reads_all = self.read == list(range(len(closed.in_avals)))  # whether each argument is read
         self.hollow = [(k, array_type(a)(a, None)) for k, a in enumerate(closed.out_avals) if k not in entry.kept]
         first = len(self.constants)
         self.aliased = [i - first for i in entry.aliases.values()]  # of `read`
@@ -91,7 +93,7 @@ class Executable(Inspected):
             pass
 
     def __call__(self, *args: Any) -> list[Any]:
-        buffers = [args[i].buffer for i in self.read]
+        buffers = [x.buffer for x in (args if self.reads_all else [args[i] for i in self.read])]
         try:
             same = [b.type for b in buffers] == self.in_types
         except AttributeError:  # deleted, or of another backend
@@ -102,7 +104,10 @@ class Executable(Inspected):
             block = self.blocks.pop()  # nobody else has it now
         except IndexError:
             block = ArgumentBlock(self)
-        self.pack(block.arguments, 0, *self.constant_handles, *[b.handle for b in buffers])
+        if self.constant_handles:
+            self.pack(block.arguments, 0, *self.constant_handles, *[b.handle for b in buffers])
+        else:
+            self.pack(block.arguments, 0, *[b.handle for b in buffers])
         if self.aliased:
             self._keep_seen(block, args)
         error = self.plugin.execute(block.address)
@@ -111,8 +116,12 @@ class Executable(Inspected):
         if self.effects is not None:
             self.effects.add(block.finished[0] or 0, self, bool(self.closed.effects))
         committed = True in [x.committed for x in args]
-        outs = [array(aval, Buffer(handle, kind), committed)
-                for handle, (array, aval, kind) in zip(self.unpack(block.results), self.results)]
+        if self.single is not None:
+            array, aval, kind = self.single
+            outs = [array(aval, Buffer(block.results[0] or 0, kind), committed)]
+        else:
+            outs = [array(aval, Buffer(handle, kind), committed)
+                    for handle, (array, aval, kind) in zip(self.unpack(block.results), self.results)]
         self.blocks.append(block)
         for k, out in self.hollow:
             outs.insert(k, out)
