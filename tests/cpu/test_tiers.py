@@ -188,6 +188,17 @@ def test_explanations_are_of_optimised_code() -> None:
     assert named("tier_told").library.source[1] == 1
 
 
+def test_code_for_other_processes_is_optimised() -> None:
+    @jax.jit
+    def tier_sent(x: Any) -> Any:
+        return jnp.tanh(x * 6.25).sum() + x
+
+    tier_sent(jnp.arange(5000.0))
+    code = named("tier_sent")
+    assert code.promotion is not None and code.machine_code()
+    assert code.promotion is None and code.library.source[1] == 1
+
+
 def test_donated_arguments_and_many_threads() -> None:
     @partial(jax.jit, donate_argnums=0)
     def tier_step(state: Any, x: Any) -> Any:

@@ -149,6 +149,12 @@ class Executable:
         self.address = library.address("run")
         self.entry = make_caller(self.address)
 
+    def promote(self) -> None:
+        """From now on runs optimised code (see `tiers`)."""
+        promotion = self.promotion
+        if promotion is not None:
+            promotion.finish()
+
     def __call__(self, *args: Any) -> list[Any]:
         memories = [args[i].buffer or args[i]._live() for i in self.live_inputs]
         try:
@@ -196,9 +202,7 @@ class Executable:
                     return
                 self.queued = True
             words = [*words, PLENTY]
-            promotion = self.promotion
-            if promotion is not None:  # it may be long
-                promotion.finish()
+            self.promote()  # it may be long
         self.enqueue(words, waiting, outs, held)
 
     def enqueue(self, words: Sequence[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any) -> None:
@@ -275,9 +279,7 @@ class Executable:
     @contextmanager
     def running(self, library: Any) -> Iterator[None]:
         """Runs other code for the same program meanwhile."""
-        promotion = self.promotion
-        if promotion is not None:
-            promotion.finish()
+        self.promote()
         own = self.library
         drain()
         self.take_code(library)
@@ -294,7 +296,8 @@ class Executable:
         return self.ir if dialect == "llvm" else str(self.program)
 
     def machine_code(self) -> dict[bytes, bytes]:
-        """The code, for `Backend.accept` in another process."""
+        """The code, optimised, for `Backend.accept` in another process."""
+        self.promote()
         return llvm.machine_code(self.library)
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
