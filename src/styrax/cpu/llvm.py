@@ -390,8 +390,9 @@ def _machine(quality: int) -> tuple[int, str]:
 
 
 def ready() -> None:
-    """Opens LLVM, some 15 ms, and makes a target machine for the first program."""
-    _machines[quality_of(1)].append(_machine(quality_of(1)))
+    """Opens LLVM, some 15 ms, and makes target machines for the first program and the functions that it calls."""
+    quality = quality_of(BRIEF)
+    _machines[quality] += [_machine(quality) for _ in range(2)]
 
 
 class _Compilation:
