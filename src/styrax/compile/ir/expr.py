@@ -126,6 +126,7 @@ class Arena:
         self.nodes: dict[Any, Expr] = {}
         self.counter = 0
         self.consts: dict[Any, Expr] = {}
+        self.loads: dict[Expr, tuple[Expr, ...]] = {}  # of expressions that were asked for them
 
     # -- nodes -----------------------------------------------------------------------------------
     def node(self, op: str, args: tuple[Expr, ...], dtype: ScalarType, attr: Any = None,
@@ -511,22 +512,6 @@ def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
                 stack.extend(e.args)
             else:
                 yield e
-
-
-def loads_of(roots: Sequence[Expr]) -> Iterator[Expr]:
-    """Those of the nodes that read a buffer, in the same order."""
-    seen: set[Expr] = set()
-    stack: list[Expr | None] = [*reversed(roots)]
-    while stack:
-        e = stack.pop()
-        if e is None:
-            yield stack.pop()  # type: ignore[misc]
-        elif e.reads and e not in seen:
-            seen.add(e)
-            if e.op in LOADS:
-                stack.append(e)
-                stack.append(None)
-            stack.extend(e.args)
 
 
 SHORT = 300  # nodes up to which expressions are written out, whatever they share

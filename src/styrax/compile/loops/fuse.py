@@ -23,7 +23,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import HORIZONTAL, WORTH_REPEATING
-from ..ir.expr import NO_READS, Expr, coefficient, loads_of, poly_terms, show
+from ..ir.expr import NO_READS, Expr, coefficient, poly_terms, show
+from ..ir.loads import known_loads, loads_of
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, Transpose, statements
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
@@ -204,7 +205,7 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
 
 def loads(op: Operation) -> list[Expr]:
     """The loads of an operation, each expression's on its own."""
-    return [n for e in operation_exprs(op) if e.reads for n in loads_of([e]) if n.op == "load"]
+    return [n for e in operation_exprs(op) if e.reads for n in known_loads(e) if n.op == "load"]
 
 
 def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:

@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 
 from ..costs import instructions
-from ..ir.expr import Expr, loads_of
+from ..ir.expr import Expr
+from ..ir.loads import loads_of
 from ..ir.loopir import (
     Buffer,
     BufferKind,

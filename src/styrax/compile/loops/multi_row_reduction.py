@@ -15,7 +15,8 @@ They share what does not depend on the row, and keep several streams of memory b
 
 from __future__ import annotations
 
-from ..ir.expr import INDEX, Expr, coefficient, loads_of
+from ..ir.expr import INDEX, Expr, coefficient
+from ..ir.loads import loads_of
 from ..ir.values import Reduce
 from .nest import Nest, choosing
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.expr import COSTS, Expr, Index, coefficient, loads_of, show, unwrap, walk
+from ..ir.expr import COSTS, Expr, Index, coefficient, show, unwrap, walk
+from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Point, Reduce
 from ..lowering.builder import Builder

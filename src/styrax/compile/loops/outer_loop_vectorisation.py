@@ -39,7 +39,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..ir.expr import LOADS, Expr, coefficient, loads_of, walk
+from ..ir.expr import LOADS, Expr, coefficient, walk
+from ..ir.loads import loads_of
 from ..ir.loopir import (
     Accumulator,
     Buffer,

@@ -15,7 +15,8 @@ Before, and after:
 
 from __future__ import annotations
 
-from ..ir.expr import INDEX, Expr, coefficient, loads_of
+from ..ir.expr import INDEX, Expr, coefficient
+from ..ir.loads import loads_of
 from ..ir.values import Reduce
 from .nest import Nest, choosing
 
