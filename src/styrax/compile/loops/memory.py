@@ -33,7 +33,7 @@ import numpy as np
 
 from ..costs import instructions
 from ..ir.expr import Expr
-from ..ir.loads import loads_of
+from ..ir.loads import known_loads
 from ..ir.loopir import (
     Buffer,
     BufferKind,
@@ -81,7 +81,7 @@ class Events:
         found = self._expr_memo.get(e)
         if found is None:
             found = self._expr_memo[e] = [
-                (self.root(n.attr[0]), n.args[0]) for n in loads_of([e])]
+                (self.root(n.attr[0]), n.args[0]) for n in known_loads(e)]
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:

@@ -24,7 +24,6 @@ from ..types import avals
 from . import mixed_meshes
 from .dead_code import dce_jaxpr
 from .jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
-from .mixed_meshes import check_operands, check_program, mesh_of
 from .propagation import Propagated, of_equation, propagate, told_sharding
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
@@ -182,8 +181,8 @@ class Following:
         """Where the results are for arguments that are committed so; None where nothing is to be done."""
         found = self._found(given)
         if mixed_meshes.told():
-            check_program(self.closed, [mesh_of(s) for s in found],
-                          [mesh_of(sharding_of(c)) for c in self.closed.consts])
+            mixed_meshes.check_program(self.closed, [mixed_meshes.mesh_of(s) for s in found],
+                                       [mixed_meshes.mesh_of(sharding_of(c)) for c in self.closed.consts])
         said = [s if isinstance(s, Sharding) else None for s in self._on_devices(self.out_shardings, given)]
         named, single = self._home(found, said, given)
         if named is None:
@@ -358,7 +357,8 @@ def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], param
             raise ValueError("Received incompatible devices for jitted computation. Got "
                              f"{argument(first)} and {argument(i)}")
     if mixed_meshes.told():
-        check_operands(primitive.name, [mesh_of(s) for s in found], [x.aval for x in args], at_once=True)
+        mixed_meshes.check_operands(primitive.name, [mixed_meshes.mesh_of(s) for s in found], [x.aval for x in args],
+                                    at_once=True)
     named = next((s for s in found if isinstance(s, NamedSharding)), None)
     if named is None:
         named = _around(None if first is None else found[first], lambda: argument(first or 0))
