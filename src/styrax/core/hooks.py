@@ -31,6 +31,8 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `platforms_wanted` | `core.settings.wanted_platforms` | `core.arrays.backends` | platforms that the settings name |
 | `plugin_backend` | `xla.pjrt.discovery` | `core.arrays.backends` | the backend of a platform that a plugin serves |
 | `plugin_serves` | `xla.pjrt.discovery` | `core.arrays.backends` | whether a platform is among some names |
+| `plugin_launcher` | `cpu.plugin_calls` | `xla` | starts programs of plugins without ctypes |
+| `plugin_releaser` | `cpu.plugin_calls` | `xla` | lets go of their buffers without ctypes |
 | `described_devices` | `xla.pjrt.described_devices` | `experimental` | devices that a plugin knows by a description |
 | `plugin_report` | `xla.pjrt.report` | `styrax` | what there is of plugins, as lines |
 | `apply_where_arguments_are` | `core.arrays.moving` | `core.arrays.backends` | runs a primitive where they are |
@@ -90,6 +92,7 @@ PROVIDERS = {
     "core.arrays.moving": "apply_where_arguments_are moved",
     "core.settings.wanted_platforms": "platforms_wanted:wanted",
     "xla.pjrt.discovery": "plugin_backend:backend plugin_serves:serves",
+    "cpu.plugin_calls": "plugin_launcher:launcher plugin_releaser:releaser",
     "xla.pjrt.described_devices": "described_devices:described",
     "xla.pjrt.many_devices": "devices_of_plugin:together",
     "xla.pjrt.report": "plugin_report:lines",

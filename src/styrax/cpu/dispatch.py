@@ -20,7 +20,7 @@ from . import buffer_protocol, llvm
 _METH_FASTCALL = 0x0080
 _WORDS_AT_MOST = 8  # direct arguments of a native function that `function` can call
 
-_DECLARATIONS = """
+DECLARATIONS = """
 declare i64 @PyLong_AsSsize_t(ptr)
 declare ptr @PyLong_FromSsize_t(i64)
 declare i64 @PyLong_AsUnsignedLongLong(ptr)
@@ -42,10 +42,14 @@ define internal ptr @wrong() nounwind noinline cold {
 }
 """
 
-# Reads nargs integers into %block; continues at %ready.
-_READ = """
+# The address that a built-in function belongs to.
+OWN = """
   %self_word = call i64 @PyLong_AsSsize_t(ptr %self)
-  %fn = inttoptr i64 %self_word to ptr
+  %own = inttoptr i64 %self_word to ptr
+"""
+
+# Reads nargs integers into %block; continues at %ready.
+READ = """
   %any = icmp sgt i64 %nargs, 0
   br i1 %any, label %reading, label %ready
 reading:
@@ -72,8 +76,8 @@ stored:
 ready:
 """
 
-_SAVE = "  %state = call ptr @PyEval_SaveThread()\n"
-_RESTORE = "  call void @PyEval_RestoreThread(ptr %state)\n"
+SAVE = "  %state = call ptr @PyEval_SaveThread()\n"
+RESTORE = "  call void @PyEval_RestoreThread(ptr %state)\n"
 
 
 def _program_trampoline(name: str, release: bool) -> str:
@@ -81,9 +85,9 @@ def _program_trampoline(name: str, release: bool) -> str:
     return f"""
 define internal ptr @{name}(ptr %self, ptr %args, i64 %nargs) nounwind {{
 entry:
-  %block = alloca i64, i64 %nargs, align 8{_READ}{_SAVE if release else ""}
-  %status = call i32 %fn(ptr %block, ptr @never)
-{_RESTORE if release else ""}  %wide = sext i32 %status to i64
+  %block = alloca i64, i64 %nargs, align 8{OWN}{READ}{SAVE if release else ""}
+  %status = call i32 %own(ptr %block, ptr @never)
+{RESTORE if release else ""}  %wide = sext i32 %status to i64
   %result = call ptr @PyLong_FromSsize_t(i64 %wide)
   ret ptr %result
 }}
@@ -107,9 +111,9 @@ entry:
 refuse:
   %none = call ptr @wrong()
   ret ptr %none
-start:{_READ}{loads}{_SAVE if release else ""}
-  %word_result = call i64 %fn({", ".join(words)})
-{_RESTORE if release else ""}  %result = call ptr @PyLong_FromSsize_t(i64 %word_result)
+start:{OWN}{READ}{loads}{SAVE if release else ""}
+  %word_result = call i64 %own({", ".join(words)})
+{RESTORE if release else ""}  %result = call ptr @PyLong_FromSsize_t(i64 %word_result)
   ret ptr %result
 }}
 """
@@ -192,7 +196,7 @@ start:{address}
 """
 
 
-def _definition(name: str) -> str:
+def definition(name: str) -> str:
     """The structure by which CPython knows a built-in function."""
     return (f'@name_{name} = internal constant [{len(name) + 1} x i8] c"{name}\\00"\n'
             f"@def_{name} = global {{ptr, ptr, i32, ptr}} "
@@ -200,32 +204,37 @@ def _definition(name: str) -> str:
 
 
 def _calls_source() -> str:
-    text = _DECLARATIONS + buffer_protocol.SOURCE
+    text = DECLARATIONS + buffer_protocol.SOURCE
     for suffix, release in (("", False), ("_releasing", True)):
-        text += _program_trampoline("program" + suffix, release) + _definition("program" + suffix)
-        text += _word_trampoline("word" + suffix, release) + _definition("word" + suffix)
+        text += _program_trampoline("program" + suffix, release) + definition("program" + suffix)
+        text += _word_trampoline("word" + suffix, release) + definition("word" + suffix)
     return text
 
 
 def _scalars_source(dtype: str) -> str:
-    return (_DECLARATIONS + _scalar_trampolines(dtype) + _definition("put_" + dtype)
-            + _definition("get_" + dtype))
+    return (DECLARATIONS + _scalar_trampolines(dtype) + definition("put_" + dtype)
+            + definition("get_" + dtype))
 
 
 _definitions: dict[str, int] = {}
 _python: list = []
 
 
-def _made(name: str, target: int) -> Callable[..., int]:
+def built_in(name: str, target: int, source: Callable[[], str]) -> Callable[..., int]:
+    """A built-in function that belongs to an address.
+
+    Args:
+      name: of the trampoline, which with others is compiled when the first of them is wanted.
+      source: gives their IR.
+    """
     if not _python:
         _python.append(_Python())
     python = _python[0]
     found = _definitions.get(name)
     if found is None:
-        text = _scalars_source(name[4:]) if name.startswith(("put_", "get_")) else _calls_source()
         # Compiled in the first call of a process without a cache: 2 ms like this, 13 ms optimised, which
         # would save 5 ns per call.
-        library = llvm.load(text, "dispatch", symbols=python.used, level=-1)
+        library = llvm.load(source(), "dispatch", symbols=python.used, level=-1)
         python.libraries.append(library)
         for symbol in library.symbols:
             _definitions[symbol[4:]] = library.address(symbol)
@@ -261,20 +270,20 @@ def make_caller(fn_address: int, release: bool = False) -> Callable[..., int]:
     With ``release`` the GIL is let go meanwhile: for programs of more than some 20 µs, which other threads
     should not wait for. Raises TypeError and OverflowError for arguments that are not 64-bit integers.
     """
-    return _made("program_releasing" if release else "program", fn_address)
+    return built_in("program_releasing" if release else "program", fn_address, _calls_source)
 
 
 def function(fn_address: int, release: bool = False) -> Callable[..., int]:
     """A function of up to 8 integers that calls ``i64 f(i64, …)`` at ``fn_address`` and returns its result.
     Pointers are integers here; an i32 result must be sign-extended by ``f`` itself."""
-    return _made("word_releasing" if release else "word", fn_address)
+    return built_in("word_releasing" if release else "word", fn_address, _calls_source)
 
 
 def put(dtype: str) -> Callable[[int, float], int]:
     """A function ``put(address, number)`` that stores a Python number as ``dtype`` ("float32", "int8", …)."""
-    return _made("put_" + dtype, 0)
+    return built_in("put_" + dtype, 0, lambda: _scalars_source(dtype))
 
 
 def get(dtype: str) -> Callable[[int], Any]:
     """A function ``get(address)`` that loads a Python number stored as ``dtype``."""
-    return _made("get_" + dtype, 0)
+    return built_in("get_" + dtype, 0, lambda: _scalars_source(dtype))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import sys
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ...core import hooks
 from ...core.arrays.array import array_type
 from ...core.arrays.backends import Elsewhere
 from ...core.programs.jaxpr import ClosedJaxpr
@@ -20,32 +21,39 @@ from .plugin_buffers import Buffer
 if TYPE_CHECKING:
     from .plugin_devices import PluginDevice
 
+BUFFER, TYPE, HANDLE, COMMITTED = map(attrgetter, ("buffer", "type", "handle", "committed"))
 OWNERS = 4  # references to a buffer that its array and a call hold: in lists, variables and questions
 
 
 class ArgumentBlock:
     """The memory for one call of a program at a time: the structures are written once, handles at each call.
 
-    The handles of several devices stand one device after the other.
+    Attributes:
+      launch: starts the program on buffers with these handles, constants' first, of several devices one device after
+        the other. Gives the first result's handle, or the address of an error with a minus.
+      results: the handles of the results, likewise.
+      finished: the events of the end of each device's part, where they are wanted.
     """
 
-    __slots__ = ("address", "arguments", "finished", "held", "kept", "options", "results")
+    __slots__ = ("finished", "held", "kept", "launch", "options", "results")
 
     def __init__(self, program: Executable, devices: int = 1):
         arguments, results = len(program.entry.closed.in_avals), len(program.entry.closed.out_avals)
-        self.arguments = (ctypes.c_void_p * max(1, devices * arguments))()
+        handles = (ctypes.c_void_p * max(1, devices * arguments))()
         self.results = (ctypes.c_void_p * max(1, devices * results))()
         self.kept = (ctypes.c_int64 * max(1, arguments))()  # numbers of arguments that are not donated this time
-        self.finished = (ctypes.c_void_p * devices)()  # the events of the end, where they are wanted
+        self.finished = (ctypes.c_void_p * devices)()
         self.options = filled("ExecuteOptions", kept=ctypes.addressof(self.kept))
         lists = [(ctypes.c_void_p * devices)(*(ctypes.addressof(part) + 8 * count * i for i in range(devices)))
-                 for part, count in ((self.arguments, arguments), (self.results, results))]
+                 for part, count in ((handles, arguments), (self.results, results))]
         call = filled("LoadedExecutable_Execute", executable=program.loaded, options=ctypes.addressof(self.options),
                       arguments=ctypes.addressof(lists[0]), devices=devices, arguments_count=arguments,
                       results=ctypes.addressof(lists[1]),
                       events=None if program.effects is None else ctypes.addressof(self.finished))
-        self.held = lists, call
-        self.address = ctypes.addressof(call)
+        record = (ctypes.c_size_t * 4)(program.plugin.address("LoadedExecutable_Execute"), *map(
+            ctypes.addressof, (call, handles, self.results)))
+        self.launch = hooks.plugin_launcher(ctypes.addressof(record))
+        self.held = handles, lists, call, record
 
 
 class Executable(Inspected):
@@ -56,7 +64,7 @@ class Executable(Inspected):
     """
 
     __slots__ = ("aliased", "blocks", "constant_handles", "constants", "device", "effects", "hollow", "in_types",
-                 "loaded", "pack", "read", "results", "single", "unpack", "reads_all")
+                 "loaded", "read", "results", "single", "reads_all")
 
     def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, chosen: bytes, device: PluginDevice,
                  name: str):
@@ -80,8 +88,6 @@ class Executable(Inspected):
         self.hollow = [(k, array_type(a)(a, None)) for k, a in enumerate(closed.out_avals) if k not in entry.kept]
         first = len(self.constants)
         self.aliased = [i - first for i in entry.aliases.values()]  # of `read`
-        self.pack = struct.Struct(f"{len(entry.closed.in_avals)}Q").pack_into
-        self.unpack = struct.Struct(f"{len(self.results)}Q").unpack_from
         self.effects = client.effects if entry.callbacks.numbers else None
         self.blocks = [ArgumentBlock(self)]
 
@@ -93,35 +99,34 @@ class Executable(Inspected):
             pass
 
     def __call__(self, *args: Any) -> list[Any]:
-        buffers = [x.buffer for x in (args if self.reads_all else [args[i] for i in self.read])]
+        read = args if self.reads_all else [args[i] for i in self.read]
         try:
-            same = [b.type for b in buffers] == self.in_types
+            buffers = list(map(BUFFER, read))
+            same = list(map(TYPE, buffers)) == self.in_types
         except AttributeError:  # deleted, or of another backend
             same = False
         if not same:
             self._refuse(args)
+        if self.plugin.forked:
+            self.plugin.refuse()
         try:
             block = self.blocks.pop()  # nobody else has it now
         except IndexError:
             block = ArgumentBlock(self)
-        if self.constant_handles:
-            self.pack(block.arguments, 0, *self.constant_handles, *[b.handle for b in buffers])
-        else:
-            self.pack(block.arguments, 0, *[b.handle for b in buffers])
         if self.aliased:
             self._keep_seen(block, args)
-        error = self.plugin.execute(block.address)
-        if error:
-            self.plugin.fail(error)
+        handle = block.launch(*self.constant_handles, *map(HANDLE, buffers))
+        if handle < 0:
+            self.plugin.fail(-handle)
         if self.effects is not None:
             self.effects.add(block.finished[0] or 0, self, bool(self.closed.effects))
-        committed = True in [x.committed for x in args]
+        committed = True in map(COMMITTED, args)
         if self.single is not None:
             array, aval, kind = self.single
-            outs = [array(aval, Buffer(block.results[0] or 0, kind), committed)]
+            outs = [array(aval, Buffer(handle, kind), committed)]
         else:
             outs = [array(aval, Buffer(handle, kind), committed)
-                    for handle, (array, aval, kind) in zip(self.unpack(block.results), self.results)]
+                    for handle, (array, aval, kind) in zip(block.results, self.results)]
         self.blocks.append(block)
         for k, out in self.hollow:
             outs.insert(k, out)

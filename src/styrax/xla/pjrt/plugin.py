@@ -10,16 +10,14 @@ import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from ...core import hooks
 from ...core.tracing.errors import JaxRuntimeError, OutOfMemory
 from .c_api import CODES, FIRST, FUNCTIONS, OLDEST, filled, structure
 
-Call = Callable[[Any], "int | None"]  # takes the address of the arguments, or their bytes; gives an error or None
-HANDLE = struct.Struct("QQQ").pack  # arguments that are one handle, which the function does not write to
+Call = Callable[[Any], "int | None"]  # takes the address of the arguments; gives an error or None
 _ON_ADDRESS = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)  # (the GIL is released: programs call Python back)
-_ON_BYTES = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
-
 
 Attribute = str | int | float | bool | list[int]
 
@@ -35,9 +33,8 @@ class Plugin:
       path: the library's file.
       version: of PJRT's C API.
       extensions: the addresses of extensions by their types' numbers.
-      execute, ready_event, destroy_buffer: functions that every call of a program uses. The first two take the address
-        of their arguments, the last one the bytes of a `HANDLE`. They are read off the plugin at each use: a forked
-        child has others.
+      destroy_buffer: lets go of a buffer, by its handle. It is read off the plugin at each use: a forked child has
+        another.
 
     Raises PluginError for a file that cannot be loaded, is no plugin or is too old.
     """
@@ -72,13 +69,12 @@ class Plugin:
             _, kind, following = struct.unpack("<QixxxxQ", ctypes.string_at(extension, 24))
             self.extensions[kind] = extension
             extension = following
-        self.execute = self.function("LoadedExecutable_Execute")
-        self.ready_event = self.function("Buffer_ReadyEvent")
-        self.destroy_buffer: Call = _ON_BYTES(self._address("Buffer_Destroy"))
+        self.destroy_buffer: Call = hooks.plugin_releaser(self.address("Buffer_Destroy"))
         self.call("Plugin_Initialize")
         _started.add(self)
 
-    def _address(self, name: str) -> int:
+    def address(self, name: str) -> int:
+        """Where a function of the table is. JaxRuntimeError if there is none."""
         try:
             return self._addresses[name]
         except KeyError:
@@ -89,7 +85,7 @@ class Plugin:
         """A function of the table, which takes the address of its arguments. JaxRuntimeError if there is none."""
         found = self._functions.get(name)
         if found is None:
-            found = self._functions[name] = _ON_ADDRESS(self._address(name))
+            found = self._functions[name] = _ON_ADDRESS(self.address(name))
         return found
 
     def call(self, name: str, **fields: object) -> Any:
@@ -100,7 +96,7 @@ class Plugin:
           RuntimeError: this process is a fork of the one that started the plugin.
         """
         if self.forked:
-            self._refuse(0)
+            self.refuse()
         arguments = filled(name, **fields)
         error = self.function(name)(ctypes.addressof(arguments))
         if error:
@@ -152,7 +148,8 @@ class Plugin:
             return hashlib.file_digest(file, "sha256").digest()
 
     # -- forks -------------------------------------------------------------------------------------
-    def _refuse(self, _: object) -> int:
+    def refuse(self) -> NoReturn:
+        """Raises the RuntimeError for uses in a forked child."""
         raise RuntimeError(
             f"this process was forked from one that uses the PJRT plugin {self.path}, whose threads it lacks: start "
             "processes by multiprocessing's methods 'spawn' or 'forkserver', or use the plugin after the fork only")
@@ -160,7 +157,6 @@ class Plugin:
     def abandon(self) -> None:
         """Has every use fail, in a forked child; what is let go of stays."""
         self.forked = True
-        self.execute = self.ready_event = self._refuse
         self.destroy_buffer = lambda _: None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.arrays.backends import HOST
 from ...core.arrays.dlpack import strided_view
 from .c_api import ELEMENTS, PACKED, filled, structure
-from .plugin import HANDLE, Plugin
+from .plugin import Plugin
 
 if TYPE_CHECKING:
     from .plugin_devices import PluginDevice
@@ -56,7 +56,7 @@ class Buffer:
 
     def __del__(self) -> None:
         try:
-            self.type.plugin.destroy_buffer(HANDLE(24, 0, self.handle))
+            self.type.plugin.destroy_buffer(self.handle)
         except (AttributeError, TypeError):  # there was none, or the interpreter ends
             pass
 

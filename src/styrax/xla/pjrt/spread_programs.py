@@ -6,7 +6,6 @@ the same programs give arrays under the same shardings.
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -154,12 +153,13 @@ class SpreadExecutable(Executable):
             handles += [parts[i].handle for parts in columns]
         if self.aliased:
             self.keep(block, [i for i in self.aliased if _is_seen(args[self.read[i]])])
-        struct.pack_into(f"{len(handles)}Q", block.arguments, 0, *handles)
-        error = self.plugin.execute(block.address)
-        if error:
-            self.plugin.fail(error)
+        if self.plugin.forked:
+            self.plugin.refuse()
+        error = block.launch(*handles)
+        if error < 0:
+            self.plugin.fail(-error)
         count = len(self.parted)
-        given = struct.unpack_from(f"{len(self.together.devices) * count}Q", block.results)
+        given = list(block.results)
         outs = [self.together.memory(aval, sharding, list(map(Buffer, given[k::count], kinds)))
                 for k, (aval, sharding, kinds) in enumerate(self.parted)]
         if self.effects is not None:
