@@ -28,6 +28,32 @@ def test_reused_values(name, shape):
     np.testing.assert_allclose(styrax.jit(chain)(x), np.full(shape, want), atol=1e-44)
 
 
+def test_long_chains_are_loops_of_bounded_length():
+    """LLVM's time grows faster than a function's length: no function is in proportion to the program."""
+    rng = np.random.default_rng(5)
+    which, by = rng.integers(0, 4, 1500), rng.uniform(0.5, 1.5, 1500).astype(np.float32)
+
+    def chain(j, x):
+        y = x
+        for k, c in zip(which, by, strict=True):
+            if k == 0:
+                x = j.where(x > c, x - c, x)
+            elif k == 1:
+                x, y = y + c, x
+            else:
+                x = j.sin(x * c) if k == 2 else x / (1 + x * x)
+        return x, y
+
+    x = np.linspace(-2, 2, 37).astype(np.float32)
+    f = styrax.jit(lambda x: chain(jnp, x))
+    for found, want in zip(f(x), chain(np, x.astype(np.float64)), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-4)
+    executable = f.lower(x).compile().runtime_executable()
+    lengths = [body.count("\n") for body in executable.ir.split("\ndefine ")]
+    assert max(lengths) < 3000 and sum(length > 1000 for length in lengths) >= 3
+    assert executable.program.work < 1500 * 40 * 37  # each value once, however often it is used
+
+
 def test_work_of_sums_in_blocks_is_known():
     f = styrax.jit(lambda x: x.sum(0)).lower(jnp.ones((1301, 17))).compile()
     program = f.runtime_executable().program

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 3  # a value of this cost that is read twice, or again and again, is stored
 WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass over the same loops computes it again
 
+SHORT = 64  # written out, expressions of more instructions may say much the same again and again
 TURNED = 4  # elements of a matrix that an instruction turns, estimated
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 
@@ -116,9 +117,17 @@ def _count(s: Copy) -> int:
     return s.count if isinstance(s.count, int) else 1
 
 
+def computing(exprs: Sequence[Expr]) -> float:
+    """Roughly how many instructions compute these expressions, a part that they share once."""
+    total = sum([e.cost for e in exprs])
+    if total < SHORT:
+        return total
+    return sum([COSTS.get(n.op, 1) for n in walk(exprs)])
+
+
 def size(body: Sequence[Statement]) -> float:
     """Roughly how many instructions stand in the code, whose loops' bodies stand there once."""
-    return sum(1 + sum(e.cost for e in s.exprs()) for s in statements(body))
+    return sum(1 + computing(s.exprs()) for s in statements(body))
 
 
 def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf, called: bool = True
@@ -131,13 +140,13 @@ def instructions(body: Sequence[Statement], times: float = 1.0, endless: float =
         if isinstance(s, While):
             if not s.open_ended or endless == math.inf:
                 return math.inf
-            total += times * endless * (1 + sum(e.cost for e in s.exprs()))
+            total += times * endless * (1 + computing(s.exprs()))
             if endless:
                 total += sum(instructions(inner, times * endless, endless, called) for inner in s.bodies())
             continue
         if called and isinstance(s, Call):
             total += times * s.work
-        total += times * (1 + sum(e.cost for e in s.exprs()))
+        total += times * (1 + computing(s.exprs()))
         if isinstance(s, Transpose):
             total += times * s.rows * s.columns / TURNED
         if isinstance(s, Copy):

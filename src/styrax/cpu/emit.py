@@ -81,11 +81,11 @@ class Function:
         self.frame.scratch(s)
 
     def _store(self, s: loopir.Store) -> None:
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             self.accesses.store(s.buffer, s.offset, s.value)
 
     def _together(self, s: loopir.Together) -> None:
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             stores = [x for x in s.body if isinstance(x, loopir.Store)]
             if len(stores) == len(s.body):
                 if not self.accesses.store_records(stores):
@@ -100,7 +100,7 @@ class Function:
 
     def _let(self, s: loopir.Let) -> None:
         e = s.value
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             lanes = self.values.width(e)
             if self.values.buffers(e):
                 for scope in self.writer.scopes:  # read memory as it is now
@@ -133,14 +133,14 @@ class Function:
 
     def _declare(self, s: loopir.Declare) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             name = self.value(s.value, lanes) if s.value is not None else None
             slot = self._slot(s.target, lanes)
             if name is not None:
                 self.line(f"store {vector(element_type(s.target.dtype), lanes)} {name}, ptr {slot}")
 
     def _set(self, s: loopir.Set) -> None:
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             self._assign(s.targets, s.values)
 
     def _assign(self, targets: Sequence[Expr], values: Sequence[Expr]) -> None:
@@ -165,7 +165,7 @@ class Function:
 
     def _open(self, s: loopir.Open) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else s.width
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             for t, e in zip(s.accumulator.targets, s.accumulator.initial, strict=True):
                 self.values.vectors.discard(t)
                 self.values.names.pop(t, None)
@@ -175,15 +175,15 @@ class Function:
                 self.line(f"store {vector(element_type(t.dtype), lanes)} {name}, ptr {slot}")
 
     def _fold(self, s: loopir.Fold) -> None:
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             self._combine(s)
 
     def _combine(self, s: loopir.Fold) -> None:
         acc = s.accumulator
+        for v in s.values:
+            for a in v.args if v.op == "mul" and acc.name == "add" else (v,):
+                self.value(a, self.values.width(a))
         if acc.name == "add":  # products are folded with one rounding
-            for v in s.values:
-                for a in v.args if v.op == "mul" else (v,):
-                    self.value(a, self.values.width(a))
             self.writer.contract, before = True, self.writer.contract
         self.writer.folding = True
         self._assign(acc.targets, acc.combine(acc.targets, s.values))
@@ -196,7 +196,7 @@ class Function:
         acc = s.accumulator
         lanes = self.values.mutables[acc.targets[0]][1]
         inside = self.values.lanes is not None
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             results = []
             for t in acc.targets:
                 slot, n = self.values.mutables[t]
@@ -242,7 +242,7 @@ class Function:
         count = self.arena.index(s.count)
         if count is self.arena.index(0):
             return  # an empty buffer has no memory
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             if is_complex(s.target.dtype):
                 t = "{ %s, %s }" % ((element_type(part_dtype(s.target.dtype)),) * 2)
             else:
@@ -259,13 +259,13 @@ class Function:
         self.exchanges.exchange(s)
 
     def _transpose(self, s: loopir.Transpose) -> None:
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             self.accesses.turn(s)
         self.accesses.forget(s.target)
 
     def _call(self, s: loopir.Call) -> None:
         types, texts = [], []
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             for a in s.arguments:
                 if isinstance(a, Expr):
                     t, text = element_type(a.dtype), self.value(a)
@@ -300,7 +300,7 @@ class Function:
 
     # -- control flow ----------------------------------------------------------------------------------------
     def _if(self, s: loopir.If) -> None:
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             condition = self.value(s.condition)
             then, other, end = self.writer.label("then"), self.writer.label("else"), self.writer.label("end")
             blocks = self._block(then, s.then, end)
@@ -320,7 +320,7 @@ class Function:
         return scope.lines
 
     def _switch(self, s: loopir.Switch) -> None:
-        with self.writer.scope():
+        with self.writer.scope(statement=True):
             index = self.value(s.index)
             t = element_type(s.index.dtype)
             labels = [self.writer.label("case") for _ in s.branches]

@@ -98,7 +98,7 @@ class Values:
                 # a load stays inside branches, and inside loops that write what it reads
                 for d in range(top, depth, -1):
                     scope = self.writer.scopes[d]
-                    if not scope.loop or loads & scope.writes:
+                    if not (scope.loop or scope.statement) or loads & scope.writes:
                         return d
         return depth
 

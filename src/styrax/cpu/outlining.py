@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..compile.costs import instructions
+from ..compile.costs import instructions, size
 from ..compile.ir.expr import LOADS, Expr, walk
 from ..compile.ir.loopir import (
     Accumulator,
@@ -36,13 +36,14 @@ from ..compile.ir.loopir import (
 )
 
 MANY = 16  # nests of a program from which outlining pays
+LONG = 4096  # the same of estimated instructions that stand in its loops
 WORTH_A_CALL = 1000  # estimated instructions of a nest inside a loop, where calls keep nothing in registers
 
 
 def outlined(body: Sequence[Statement]) -> frozenset[Loop]:
     """The nests of a program that become functions of their own."""
     found = _nests(body, repeated=False)
-    return frozenset(found) if len(found) >= MANY else frozenset()
+    return frozenset(found) if len(found) >= MANY or len(found) > 1 and size(body) >= LONG else frozenset()
 
 
 def _nests(body: Sequence[Statement], repeated: bool) -> list[Loop]:

@@ -26,17 +26,19 @@ IMPURE = ("load", "call")  # instructions whose results depend on more than thei
 
 
 class Scope:
-    """A stretch of code: its lines, the expressions and the instructions already computed in it."""
+    """A stretch of code: its lines, the expressions and the instructions already computed in it. That of one statement
+    is run whenever what is around it is: only what the statement itself assigns belongs to it alone."""
 
-    __slots__ = ("lines", "memo", "readers", "known", "writes", "loop")
+    __slots__ = ("lines", "memo", "readers", "known", "writes", "loop", "statement")
 
-    def __init__(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False):
+    def __init__(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False, statement: bool = False):
         self.lines: list[str] = []
         self.memo: dict[Any, str] = {}
         self.readers: dict[Buffer, list[Any]] = {}  # a buffer that has its own memory -> what of `memo` reads it
         self.known: dict[str, str] = {}
         self.writes = writes
         self.loop = loop
+        self.statement = statement
 
     def keep(self, key: Any, name: str, reads: frozenset[Buffer]) -> None:
         self.memo[key] = name
@@ -212,10 +214,11 @@ class Writer:
         return f"define {self.result} @{self.name}({parameters}) nounwind {{\n{body}\n}}"
 
     @contextmanager
-    def scope(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False, hold: bool = False) -> Iterator[Scope]:
+    def scope(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False, hold: bool = False,
+              statement: bool = False) -> Iterator[Scope]:
         """A nested stretch of code. Its lines are appended to the enclosing scope at its end, after whatever
         was hoisted there in the meantime; with `hold` the caller does that."""
-        scope = Scope(writes, loop)
+        scope = Scope(writes, loop, statement)
         self.scopes.append(scope)
         before, self.at = self.at, len(self.scopes) - 1
         try:

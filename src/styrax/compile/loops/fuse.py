@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..costs import HORIZONTAL, WORTH_REPEATING
+from ..costs import HORIZONTAL, WORTH_REPEATING, computing
 from ..ir.expr import NO_READS, Expr, coefficient, poly_terms, show
 from ..ir.loads import known_loads, loads_of
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, Transpose, statements
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LANES = 8  # of results that are worth a vector
 STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 COMPARED = 4  # reads of a buffer that another's is compared with, to walk it together
+LARGE = 2048  # estimated instructions of a group: LLVM's time grows faster than the length of a loop's body
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
 
 
@@ -62,10 +63,12 @@ class Group:
     """Operations over common loops: `outer` P and `inner` I. What is read and written is said by buffers that have
     their own memory, as everywhere in this pass."""
 
-    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "parts", "finished", "scalars", "places")
+    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "parts", "finished", "scalars", "places",
+                 "size")
 
     def __init__(self, op: Point | Reduce, aliases: Aliases):
         self.members: list[Member] = []
+        self.size = 0.0  # estimated instructions for each element, of what has joined
         self.reads: set[Buffer] = set()
         self.writes: set[Buffer] = set()
         self.stored: dict[Buffer, Member] = {}  # buffer -> the Point that stores it
@@ -275,6 +278,9 @@ class Fuser:
         """Adds `op` to the group if its loops match and each value it needs is there when it needs it; the operation
         in the group's variables."""
         own = op.vars if isinstance(op, Point) else op.outer + op.ranges
+        size = computing(operation_exprs(op))
+        if group.size + size > LARGE:
+            return None
         if isinstance(op, Point) and not own:
             return None
         if any(d in group.scalars for e in operation_exprs(op) for d in e.deps):
@@ -311,7 +317,10 @@ class Fuser:
                         break
         if not self._complete(own, mapping, group):
             return None
-        return self._admit(group, op, mapping, needed)
+        moved = self._admit(group, op, mapping, needed)
+        if moved is not None:
+            group.size += size
+        return moved
 
     def _match(self, place: Expr, target: Expr, mapping: dict[Expr, Expr], group: Group) -> bool:
         """Extends `mapping` (own variables -> the group's) so that `place` becomes `target`."""
@@ -432,9 +441,9 @@ class Fuser:
                  for v in group.inner]
         if not any(c is not None and c.op == "const" and c.attr == 1 for c in steps):
             return False  # the lanes are rows
-        row = sum(e.cost for e in exprs) * -(-count // STEP)
+        row = computing(exprs) * -(-count // STEP)
         folded = sum(isinstance(m.op, Reduce) for m in group.members)
-        return op.value.cost > 2 * (row + HORIZONTAL * folded)
+        return computing([op.value]) > 2 * (row + HORIZONTAL * folded)
 
     def _lies_across(self, op: Point | Reduce, group: Group, mapping: dict[Expr, Expr],
                      needed: Sequence[tuple[Expr, Member, Expr | None]]) -> bool:

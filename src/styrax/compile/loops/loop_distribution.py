@@ -16,7 +16,7 @@ time, results are stored, and read again by a loop whose vectors run along them.
 
 from __future__ import annotations
 
-from ..costs import HORIZONTAL
+from ..costs import HORIZONTAL, computing
 from ..ir.expr import Expr
 from ..ir.values import Point, Reduce
 from ..program import Program
@@ -42,7 +42,7 @@ def _distributed(nest: Nest, vector_bytes: int) -> tuple[Nest, Nest] | None:
         return None
     last = max(m.phase for m in nest.members if m.inner)
     tail = [m for m in nest.members if not m.inner and m.phase > last]
-    cost = sum(m.op.value.cost for m in tail if isinstance(m.op, Point))
+    cost = computing([m.op.value for m in tail if isinstance(m.op, Point)])
     if not tail or not _worth_lanes(nest, cost):
         return None
     known = _stored(nest)
@@ -59,12 +59,12 @@ def _distributed(nest: Nest, vector_bytes: int) -> tuple[Nest, Nest] | None:
     return (planned(rest, vector_bytes), planned(collapse(split_loops(outside)), vector_bytes))
 
 
-def _worth_lanes(nest: Nest, cost: int) -> bool:
+def _worth_lanes(nest: Nest, cost: float) -> bool:
     lanes = min(nest.width, nest.count(nest.outer))
     folded = sum(isinstance(m.op, Reduce) for m in nest.members)
     exprs = [e for m in nest.members if m.inner
              for e in (m.op.values if isinstance(m.op, Reduce) else (m.op.value,))]
-    row = sum(e.cost + 1 for e in exprs) * -(-nest.count(nest.inner) // nest.width) + HORIZONTAL * folded
+    row = (computing(exprs) + len(exprs)) * -(-nest.count(nest.inner) // nest.width) + HORIZONTAL * folded
     return cost * (1 - 1 / lanes) > STORED and cost * SHARE >= row
 
 

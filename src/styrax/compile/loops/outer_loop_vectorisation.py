@@ -39,6 +39,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..costs import size
 from ..ir.expr import LOADS, Expr, coefficient, walk
 from ..ir.loads import loads_of
 from ..ir.loopir import (
@@ -187,7 +188,7 @@ class Turned:
         for x in self.loop.body:
             if isinstance(x, Loop):
                 assert isinstance(x.extent, int)
-                work = sum(1 + e.cost for s in x.body for e in s.exprs())
+                work = size(x.body)
                 idle += work * (-(-x.extent // self.lanes) - x.extent / self.lanes)
         turned = sum((steps + 2) * -(-rows.length // self.lanes) for rows in self.tiles for needed in (
             self.first[rows] == "load", self._is_kept(rows, passing)) if needed)

@@ -40,6 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..costs import computing
 from ..ir.expr import Arena, Expr, coefficient
 from ..ir.loopir import (
     Accumulator,
@@ -138,7 +139,7 @@ class Jam:
         tail = loop.body[last + 1:]
         stores = [s for s in tail if isinstance(s, Store)]
         targets = self.used(loop, stores)
-        if len(stores) < len(tail) or not targets or self.count * sum(s.value.cost for s in stores) < LONG:
+        if len(stores) < len(tail) or not targets or self.count * computing([s.value for s in stores]) < LONG:
             return []
         read = {buffer for s in statements(loop.body) for e in s.exprs() for buffer in e.reads}
         size = self.count * loop.extent * sum(t.dtype.itemsize for t in targets)

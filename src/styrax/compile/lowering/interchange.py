@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.programs.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
 from ...core.settings import config
+from ..costs import size
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While, made_by
 from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value
@@ -203,7 +204,7 @@ class Interchange:
         for op in ops:
             out += _scalar_statements(op)
         out += last
-        self.work += sum(1 + sum(e.cost for e in s.exprs()) for s in out)
+        self.work += int(size(out))
         return out
 
     def assign(self, values: Sequence[Sequence[Expr]]) -> Statement:
