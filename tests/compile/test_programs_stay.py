@@ -52,7 +52,7 @@ def described(program: Program) -> tuple[object, ...]:
 def renamed(text: str) -> str:
     """The text with variables, accumulators and temporaries numbered in the order in which they stand there."""
     names: dict[str, str] = {}
-    return re.sub(r"\b[iratw]\d+\b", lambda m: names.setdefault(m[0], f"{m[0][0]}_{len(names)}"), text)
+    return re.sub(r"\b[iratws]\d+\b", lambda m: names.setdefault(m[0], f"{m[0][0]}_{len(names)}"), text)
 
 
 @pytest.mark.parametrize("name", CASES)

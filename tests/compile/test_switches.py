@@ -96,6 +96,11 @@ def short_rows(j):
     return lambda x: x.max(1)
 
 
+def pendulum(j):
+    turn = lambda _, y: y + 0.1 * j.numpy.stack([y[1], -j.numpy.sin(y[0])])
+    return lambda y: j.lax.fori_loop(0, 7, turn, y)
+
+
 def total(j):
     return lambda x: j.numpy.sin(x).sum()
 
@@ -124,6 +129,7 @@ PROGRAMS = {
     "outer-loop-vectorisation": (short_rows, array(100, 12)),
     "unroll-and-jam": (product, array(24, 20), array(20, 32)),
     "parallelize": (large, array(1000, 1000)),
+    "scalar-replacement": (pendulum, array(2)),
     "slp": (scalars, array(2)),
     "interchange": (turns, array(1000)),
 }

@@ -30,6 +30,7 @@ from .loops import (
     parallelize,
     peeling,
     register_blocking,
+    scalar_replacement,
     schedule,
     slp,
     split_reduction,
@@ -98,6 +99,7 @@ PASSES = (
     Pass("outer-loop-vectorisation", outer_loop_vectorisation.run, _sound_loops, generic=False),
     Pass("unroll-and-jam", unroll_and_jam.run, _sound_loops),
     Pass("parallelize", parallelize.run, _sound_loops),
+    Pass("scalar-replacement", scalar_replacement.run, _sound_loops),
     Pass("slp", slp.run, _sound_loops),
     Pass("memory", memory.run, _sound_loops, optional=False),
 )

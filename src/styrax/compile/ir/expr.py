@@ -406,10 +406,12 @@ class Arena:
 
     # -- substitution ----------------------------------------------------------------------------
     def substitute(self, e: Expr, mapping: dict[Expr, Expr], memo: dict[Expr, Expr],
-                   make: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None) -> Expr:
-        """The expression with variables replaced. `make` gives the new node for an old one and its new operands,
-        where that is not the same operation again."""
-        if not e.deps or e.deps.isdisjoint(mapping):
+                   make: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None,
+                   reads: frozenset[Buffer] = NO_READS) -> Expr:
+        """The expression with variables replaced, and what `memo` has something for, if that depends on such
+        variables or reads buffers that are among `reads`. `make` gives the new node for an old one and its new
+        operands, where that is not the same operation again."""
+        if e.deps.isdisjoint(mapping) and e.reads.isdisjoint(reads):
             return e
         found = memo.get(e)
         if found is not None:
@@ -421,13 +423,13 @@ class Arena:
             for m, c in e.attr:
                 term: Expr | None = None
                 for a in m:
-                    new = self.substitute(a, mapping, memo, make)
+                    new = self.substitute(a, mapping, memo, make, reads)
                     term = new if term is None else self.imul(term, new)
                 for n, d in poly_terms(self.int(1) if term is None else term).items():
                     terms[n] = terms.get(n, 0) + c * d
             out = self.poly(terms)
         else:
-            args = tuple(self.substitute(a, mapping, memo, make) for a in e.args)
+            args = tuple(self.substitute(a, mapping, memo, make, reads) for a in e.args)
             if e.op == "floordiv":
                 out = self.floordiv(*args)
             elif e.op == "floormod":
