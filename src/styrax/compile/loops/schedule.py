@@ -31,7 +31,9 @@ from .nest import Nest
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
-BLOCK = 128  # numbers that a sum adds up one after the other
+BLOCK = 128  # numbers that a sum adds up one after the other, at most
+SHORTEST = 16  # the same, at least, of blocks side by side
+CHAINS = 8  # additions at once that keep the processor busy: what it can begin in the time that one takes
 EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 
 
@@ -61,13 +63,17 @@ class Scheduler:
     def __init__(self, nest: Nest):
         self.nest = nest
         self.b = nest.b
+        self.abreast = 1  # blocks of a sum that are added up side by side
 
     def run(self) -> list[Statement]:
         nest = self.nest
         vector, width, rows = nest.vector, nest.width, nest.rows
         outer, in_inner = list(nest.outer), vector in nest.inner
         if vector is not None and nest.inner and rows is None:
-            width *= self._unrolling(vector, width, nest.work(), 4 if in_inner else 1)
+            times = self._unrolling(vector, width, nest.work(), 4 if in_inner else 1)
+            width *= times
+            if not in_inner:
+                self.abreast = self._blocks_abreast(times, nest.work())
         if not (in_inner and rows is not None):
             outer = self._shared_first(outer, vector, width, rows, nest.abreast)
         body = self._passes(nest.outer, nest.inner, vector if in_inner else None, width if in_inner else 1)
@@ -91,6 +97,15 @@ class Scheduler:
                 break
             times *= 2
         return times
+
+    def _blocks_abreast(self, times: int, work: int) -> int:
+        """How many blocks of a sum are added up side by side, where a step takes so few vectors that each addition
+        would wait for the one before."""
+        size = self.nest.size(self.nest.inner[-1])
+        count = CHAINS // times
+        while count > 1 and (size % count or size < count * SHORTEST or count * times * work > 2 * REGISTERS):
+            count //= 2
+        return max(count, 1)
 
     def _loop(self, v: Expr, body: list[Statement], kind: LoopKind = LoopKind.SERIAL, width: int = 1) -> Loop:
         return Loop(v, unwrap(self.b.extents[v]), body, kind, width)
@@ -142,7 +157,12 @@ class Scheduler:
                 else:
                     body += self._stores(m)
             for position, v in reversed(list(enumerate(inner))):
-                body = [self._loop(v, body, LoopKind.VECTOR, width) if v is vector else self._loop(v, body)]
+                if v is vector:
+                    body = [self._loop(v, body, LoopKind.VECTOR, width)]
+                elif self.abreast > 1 and position == outside - 1:
+                    body = [self._loop(v, body, LoopKind.JAM, self.abreast)]
+                else:
+                    body = [self._loop(v, body)]
                 if position == outside:
                     body = [*(Open(block, width) for _, block in blocks), *body, *(Close(block) for _, block in blocks),
                             *(Fold(acc, block.targets) for acc, block in blocks)]
@@ -160,8 +180,11 @@ class Scheduler:
         errors grow with the length of such a chain. Also the vector loop, and how many loops run over whole blocks."""
         loops = list(inner)
         if not any(isinstance(m.op, Reduce) and _rounds(m.op) for m in self.nest.members):
+            self.abreast = 1
             return loops, vector, 0
         room = BLOCK
+        if self.abreast > 1:
+            room = min(room, self.nest.size(loops[-1]) // self.abreast)
         for at, v in reversed(list(enumerate(loops))):
             steps = -(-self.nest.size(v) // width) if v is vector else self.nest.size(v)
             if steps <= room:
@@ -171,8 +194,12 @@ class Scheduler:
                 return loops, vector, at + 1
             extent = self.b.index(self.b.extents[v])
             unit = width if v is vector else 1
-            whole = (n for n in range(room, room // 2, -1) if extent.op == "const" and extent.attr % (n * unit) == 0)
-            size = next(whole, room) * unit
+            whole = (n for n in range(room, room // 2, -1)
+                     if extent.op == "const" and extent.attr % (n * unit * self.abreast) == 0)
+            found = next(whole, None)
+            if found is None:
+                self.abreast = 1  # (blocks of several lengths do not stand side by side)
+            size = (found or room) * unit
             block = self.b.loop_var(unwrap(self.b.floordiv(self.b.iadd(extent, size - 1), size)), "r")
             start = self.b.imul(block, size)
             divides = extent.op == "const" and extent.attr % size == 0

@@ -128,7 +128,8 @@ class Jam:
                 self.lane = outside
             else:
                 copies = [self.statement(s, row) for row in self.rows]
-                out += [Together(copies)] if isinstance(s, Store | Fold) else copies
+                alike = isinstance(s, Store) or isinstance(s, Fold) and s.accumulator in self.rows[0].accumulators
+                out += [Together(copies)] if alike else copies
         return out
 
     def long_tail(self, loop: Loop) -> list[Statement]:
@@ -173,7 +174,8 @@ class Jam:
         if isinstance(s, Store):
             return Store(s.buffer, self.expr(s.offset, row), self.expr(s.value, row))
         if isinstance(s, Fold):
-            return Fold(row.accumulators[s.accumulator], [self.expr(v, row) for v in s.values])
+            into = row.accumulators.get(s.accumulator, s.accumulator)  # (what all rows fold into, they do in turn)
+            return Fold(into, [self.expr(v, row) for v in s.values])
         if isinstance(s, Close):
             return Close(row.accumulators[s.accumulator])
         if isinstance(s, Open):
