@@ -29,11 +29,9 @@ def _rows(nest: Nest) -> Expr | None:
            and n.attr[1] is not None
            for n in nest.nodes()) or nest.size(vector) < width:
         return None
-    indices, opaque = nest.accesses()
-    if vector in opaque:
-        return None
+    indices, _ = nest.accesses()
     for u in nest.outer:
-        if u is vector or u in opaque or nest.size(u) < width:
+        if u is vector or nest.size(u) < width:
             continue
         turned = False
         for e in indices:

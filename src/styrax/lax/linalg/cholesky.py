@@ -136,16 +136,10 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
                 value = b.select(good, factor[i, j], nan) if j <= i else b.const(0, x.dtype)
                 n.store(out, [*at, b.index(i), b.index(j)], value)
 
-    def by_lapack(n: Any, out: Any, at: list[Any]) -> None:
-        info = n.scratch((1,), INT32)
+    def by_lapack(n: Any, out: Any, info: Any, at: list[Any]) -> None:
         # By columns our lower triangle is the upper one of the transpose: xᵀ = uᴴ u with u = lᵀ.
-        Routine(b, n, "potrf", x.dtype)("U", size, place_of(b, out, at), size, info, writes=[out, info])
-        failed = n.let(b.ne(n.load(info, [b.index(0)]), b.const(0, INT32)))
-        nan, zero = nan_of(b, x.dtype), b.const(0, x.dtype)
-        with n.loop(size) as i, n.loop(size) as j:
-            place = [*at, i, j]
-            value = b.select(b.gt(j, i), zero, b.select(failed, nan, n.load(out, place)))
-            n.store(out, place, value)
+        Routine(b, n, "potrf", x.dtype)(
+            "U", size, place_of(b, out, at), size, place_of(b, info, at), writes=[out, info])
 
     width = in_lanes.width_for(b, x)
     if width:
@@ -160,12 +154,26 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
 
         return in_dtype(b, b.nest([(x.shape, x.dtype)], by_lanes)[0], dtype)
 
-    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
-        with each_matrix(n, batch) as at:
-            (unrolled if small else by_lapack)(n, outs[0], at)
+    if small:
+        def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+            with each_matrix(n, batch) as at:
+                unrolled(n, outs[0], at)
 
-    start = (x.shape, x.dtype) if small else (x.shape, x.dtype, x)
-    return in_dtype(b, b.nest([start], body)[0], dtype)
+        return in_dtype(b, b.nest([(x.shape, x.dtype)], body)[0], dtype)
+
+    def calls(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        with each_matrix(n, batch) as at:
+            by_lapack(n, *outs, at)
+
+    factor, info = b.nest([(x.shape, x.dtype, x), ((*batch, 1), INT32)], calls)
+    nan, zero = nan_of(b, x.dtype), b.const(0, x.dtype)
+
+    def at(index: Sequence[Any]) -> Any:
+        *matrix, i, j = index
+        failed = b.ne(info.at([*matrix, b.index(0)]), b.const(0, INT32))
+        return b.select(b.gt(j, i), zero, b.select(failed, nan, factor.at(index)))
+
+    return in_dtype(b, b.value(x.shape, x.dtype, at), dtype)
 
 
 rules.loops[cholesky_p] = _cholesky_loops
