@@ -13,12 +13,13 @@ scatter what they store, and members are too few to be lanes. Before, and after:
 
 from __future__ import annotations
 
+from ..costs import RECORD, computing
 from ..ir.expr import Expr, coefficient
 from ..ir.values import Point
+from .index_set_splitting import decided
 from .nest import Nest, choosing, vector_width
 
 MEMBERS = 8  # of a record, at most
-CHEAP = 64  # estimated instructions of all members, up to which they stand side by side
 
 
 def interleaved(nest: Nest) -> Nest:
@@ -29,7 +30,7 @@ def interleaved(nest: Nest) -> Nest:
     opaque = nest.accesses()[1]
     for u in nest.outer:
         count = nest.b.extents[u]
-        if not (isinstance(count, int) and 2 <= count <= MEMBERS and nest.work() * count <= CHEAP):
+        if not (isinstance(count, int) and 2 <= count <= MEMBERS and _work(nest, u, count) <= RECORD):
             continue
         for v in nest.outer:
             if v is u or v in opaque or nest.vector not in (u, v):
@@ -38,6 +39,20 @@ def interleaved(nest: Nest) -> Nest:
             if nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points):
                 return nest.replace(vector=v).with_rows(u, count, width)
     return nest
+
+
+def _work(nest: Nest, member: Expr, count: int) -> float:
+    """Estimated instructions of all members, of which each makes its own choices."""
+    b = nest.b
+    values = [m.op.value for m in nest.members if isinstance(m.op, Point)]
+    undecided = computing(values)
+    if undecided * count <= RECORD or undecided > MEMBERS * RECORD / 2:
+        return undecided * count
+    out: list[Expr] = []
+    for turn in range(count):
+        memo: dict[Expr, Expr] = {}
+        out += [b.arena.substitute(e, {member: b.int(turn)}, memo, lambda e, args: decided(b, e, args)) for e in values]
+    return computing(out)
 
 
 def _writes_records(nest: Nest, op: Point, member: Expr, record: Expr, count: int) -> bool:

@@ -118,12 +118,17 @@ class Events:
                 self.loop_statements.append(s)
                 self.path.append(number)
             for inner in s.bodies():
-                # of statements side by side, the first stands for all: they are iterations of one
-                self.visit(inner[:1] if isinstance(s, Together) else inner)
+                self.visit(inner[:1] if isinstance(s, Together) and _one_for_all(inner) else inner)
             if looping:
                 self.position += 1
                 self.loops[number][1] = self.position
                 self.path.pop()
+
+
+def _one_for_all(body: Sequence[Statement]) -> bool:
+    """Whether of statements side by side the first stands for all, as of iterations that have made no choices."""
+    first, *others = [frozenset().union(*[e.reads for e in s.exprs()]) for s in body]
+    return all(reads <= first for reads in others)
 
 
 def run(program: Program) -> Program:

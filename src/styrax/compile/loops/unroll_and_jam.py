@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..costs import computing
+from ..costs import computing, size
 from ..ir.expr import Arena, Expr, coefficient
 from ..ir.loopir import (
     Accumulator,
@@ -60,6 +60,7 @@ from ..ir.loopir import (
 )
 from ..lowering.builder import Builder
 from ..program import Program
+from .index_set_splitting import decided
 from .parallelize import trips
 
 LONG = 48  # estimated instructions of all rows' copies, from which a loop over the rows takes their place
@@ -84,8 +85,11 @@ def _in_place_of(rows: Loop, s: Loop) -> Loop:
     """A loop from one over rows that are all side by side now. Threads can share its vectors in place of the rows."""
     opened = {x.accumulator for x in statements(s.body) if isinstance(x, Open)}
     folded = {x.accumulator for x in statements(s.body) if isinstance(x, Fold)}
-    if s.kind is not LoopKind.VECTOR or not folded or not folded <= opened:
+    if s.kind is not LoopKind.VECTOR or not folded <= opened:
         return s.replace(work=rows.work)
+    if not folded:  # of their choices each row has made its own
+        work = int(size(s.body))
+        return s.replace(work=work, divisible=2 * work * trips(s.extent) // s.width)
     return s.replace(work=rows.work * rows.width // max(trips(s.extent), 1), divisible=rows.divisible)
 
 
@@ -143,8 +147,8 @@ class Jam:
         if len(stores) < len(tail) or not targets or self.count * computing([s.value for s in stores]) < LONG:
             return []
         read = {buffer for s in statements(loop.body) for e in s.exprs() for buffer in e.reads}
-        size = self.count * loop.extent * sum(t.dtype.itemsize for t in targets)
-        return [] if size > TILE_BYTES or any(s.buffer in read for s in stores) else tail
+        waiting = self.count * loop.extent * sum(t.dtype.itemsize for t in targets)
+        return [] if waiting > TILE_BYTES or any(s.buffer in read for s in stores) else tail
 
     def used(self, loop: Loop, stores: Sequence[Store]) -> list[Expr]:
         """The accumulators' results that are stored."""
@@ -199,7 +203,7 @@ class Jam:
             self.transposed[e] = self.first_row(e) if e.op == "load" else None
         place = self.transposed[e]
         if place is None:
-            return self.arena.node(e.op, args, e.dtype, e.attr, e.bounds)
+            return decided(self.b, e, args)
         return self.arena.node("transposed", (place,), e.dtype, (*e.attr, row.number, self.count))
 
     def first_row(self, e: Expr) -> Expr | None:

@@ -31,7 +31,7 @@ from ...core.types import dtypes
 from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
-from ..costs import WORTH_KEEPING
+from ..costs import RECORD, WORTH_KEEPING
 from ..ir.expr import BOOL, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
 from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
@@ -186,7 +186,7 @@ class Lowering:
                 "in styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
-        if not eqn.primitive.traits.once:
+        if not self._reads_once(eqn, ins):
             ins = [self.prepare(v, b.avals_out) for v in ins]
         params = eqn.params
         if self.generic:
@@ -198,6 +198,15 @@ class Lowering:
             if isinstance(v, Computed):
                 v.depth = depth
         return outs
+
+    def _reads_once(self, eqn: JaxprEqn, ins: Sequence[Value]) -> bool:
+        """Whether an equation's result needs no element of its operands twice. Members of records are computed side by
+        side only where that is not much."""
+        once = eqn.primitive.traits.once
+        if callable(once):
+            return once(eqn.params, self.b.avals_out[0]) and sum(
+                v.cost for v in ins if isinstance(v, Computed)) <= RECORD
+        return once
 
     def prepare(self, value: Value, out_avals: Sequence[Any]) -> Value:
         """Stores an operand that a bigger result would compute again and again."""

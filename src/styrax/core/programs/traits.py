@@ -53,7 +53,8 @@ class Traits:
       printed: what is printed of the parameters, in this order, where that is not all of them.
       nan: floating-point results can be NaN where the operands are not.
       divides: divides by its second operand.
-      once: each element of the operands is read once at most, also where results are larger.
+      once: whether each element of the operands is read once at most, also where results are larger; or a function
+        that says so of an equation's parameters and the type of its result.
       sharding: how results are spread over a mesh by how the operands are, see `core.programs.spreading`; what is
         elementwise needs no rule of its own.
       factors: which dimensions of operands and results are cut alike, see `core.programs.factors`; what is elementwise
@@ -73,7 +74,8 @@ class Traits:
                  sizes: frozenset[str] = frozenset(),
                  unprinted: frozenset[str] = frozenset(),
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
-                 divides: bool = False, once: bool = False,
+                 divides: bool = False,
+                 once: bool | Callable[[dict[str, Any], Any], bool] = False,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction

@@ -136,11 +136,6 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
                 value = b.select(good, factor[i, j], nan) if j <= i else b.const(0, x.dtype)
                 n.store(out, [*at, b.index(i), b.index(j)], value)
 
-    def by_lapack(n: Any, out: Any, info: Any, at: list[Any]) -> None:
-        # By columns our lower triangle is the upper one of the transpose: xᵀ = uᴴ u with u = lᵀ.
-        Routine(b, n, "potrf", x.dtype)(
-            "U", size, place_of(b, out, at), size, place_of(b, info, at), writes=[out, info])
-
     width = in_lanes.width_for(b, x)
     if width:
         matrices = in_lanes.flat(b, x)
@@ -162,18 +157,20 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
         return in_dtype(b, b.nest([(x.shape, x.dtype)], body)[0], dtype)
 
     def calls(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        # By columns our lower triangle is the upper one of the transpose: xᵀ = uᴴ u with u = lᵀ.
+        potrf = Routine(b, n, "potrf", x.dtype)
         with each_matrix(n, batch) as at:
-            by_lapack(n, *outs, at)
+            potrf("U", size, place_of(b, outs[0], at), size, place_of(b, outs[1], at), writes=outs)
 
     factor, info = b.nest([(x.shape, x.dtype, x), ((*batch, 1), INT32)], calls)
     nan, zero = nan_of(b, x.dtype), b.const(0, x.dtype)
 
-    def at(index: Sequence[Any]) -> Any:
+    def element(index: Sequence[Any]) -> Any:
         *matrix, i, j = index
         failed = b.ne(info.at([*matrix, b.index(0)]), b.const(0, INT32))
         return b.select(b.gt(j, i), zero, b.select(failed, nan, factor.at(index)))
 
-    return in_dtype(b, b.value(x.shape, x.dtype, at), dtype)
+    return in_dtype(b, b.value(x.shape, x.dtype, element), dtype)
 
 
 rules.loops[cholesky_p] = _cholesky_loops

@@ -52,6 +52,7 @@ def _concatenate_dtype(*operands: Any, dimension: int) -> Any:
     return operands[0].dtype
 
 
+MEMBERS = 8  # of a record, at most
 MANY = 8  # pieces, more of which are put into memory before they are read
 
 
@@ -88,6 +89,12 @@ def _guarded(b: Builder, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any]
     return value
 
 
+def _makes_records(params: dict[str, Any], out: Any) -> bool:
+    """Whether results are records of a few members, which are computed side by side, each once."""
+    dimension = params["axis"] if "axis" in params else params["dimension"]
+    return dimension == len(out.shape) - 1 and type(out.shape[-1]) is int and out.shape[-1] <= MEMBERS
+
+
 def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
     return m.op1("stablehlo.concatenate", xs, m.avals_out[0], f"dimension = {dimension} : i64")
 
@@ -95,7 +102,8 @@ def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
 concatenate_p = standard_primitive(
     "concatenate", _concatenate_shape, _concatenate_dtype, loops=_concatenate_loops, hlo=_concatenate_hlo
 )
-concatenate_p.declare(movement=True, sharding=sharding_rules.concatenation, factors=factor_rules.concatenation)
+concatenate_p.declare(movement=True, once=_makes_records, sharding=sharding_rules.concatenation,
+                      factors=factor_rules.concatenation)
 
 
 def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]:
@@ -176,7 +184,7 @@ def _stack_hlo(m: Any, *xs: Any, axis: int) -> Any:
 
 
 stack_p = standard_primitive("stack", _stack_shape, _stack_dtype, loops=_stack_loops, hlo=_stack_hlo)
-stack_p.declare(movement=True, sharding=sharding_rules.stack, factors=factor_rules.stack)
+stack_p.declare(movement=True, once=_makes_records, sharding=sharding_rules.stack, factors=factor_rules.stack)
 
 
 def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
