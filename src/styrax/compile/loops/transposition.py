@@ -15,6 +15,8 @@ from __future__ import annotations
 from ..ir.expr import COSTS, Expr, coefficient
 from .nest import Nest, choosing
 
+LARGE = 1 << 14  # elements from which a tile pays for its code where each row makes choices of its own
+
 
 def transposed(nest: Nest) -> Nest:
     """The nest with the rows of its tiles."""
@@ -29,9 +31,12 @@ def _rows(nest: Nest) -> Expr | None:
            and n.attr[1] is not None
            for n in nest.nodes()) or nest.size(vector) < width:
         return None
-    indices, _ = nest.accesses()
+    indices, opaque = nest.accesses()
+    small = nest.count(nest.outer) < LARGE
+    if small and vector in opaque:
+        return None
     for u in nest.outer:
-        if u is vector or nest.size(u) < width:
+        if u is vector or nest.size(u) < width or small and u in opaque:
             continue
         turned = False
         for e in indices:
