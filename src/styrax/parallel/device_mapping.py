@@ -6,6 +6,7 @@ The devices of a platform that shares their memory are mapped over as `vmap` map
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
@@ -34,7 +35,7 @@ from ..transforms.mapped_axis import Across, AxisData
 from ..transforms.naming import check_callable, wraps
 from ..transforms.references import Ref
 from ..transforms.views import apart
-from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
+from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices, shared
 from .differing_copies import own_blocks, with_own_copies
 from .map_specifications import (
     Place,
@@ -447,7 +448,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             explicit = [entries_over(get_aval(x), set(used.explicit_axes) - set(names)) for x in leaves]
             # what devices have of sums is told apart by types
             alike = checked or any(s is not None and (s.unreduced or s.reduced) for s in specs)
-            own = [None if alike else own_blocks(x, s or PartitionSpec(), used, sizes)
+            own = [None if alike else own_blocks(x, PartitionSpec() if s is None else s, used, sizes)
                    for x, s in zip(leaves, specs, strict=True)]
             leaves = [_given(x, s, used, checked) for x, s in zip(leaves, specs, strict=True)]
         inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
@@ -473,6 +474,8 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             if spread is not None:
                 outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
             else:
+                if not checked and spec is not None:  # nobody knows what is a summand, and what a copy of it
+                    x = shared(x, math.prod(sizes[n] for n in spec.unreduced))
                 outs.append(_result(x, varies, spec, entries, used, sizes, alike))
         return tree.tree_unflatten(flat.structure, outs)
 
@@ -483,7 +486,7 @@ def _result(x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None, entr
             mesh: Mesh | AbstractMesh, sizes: dict[AxisName, int], alike: bool) -> Any:
     """A result of blocks `[*varies, *block]` under a specification; `entries`: how it is spread over other axes;
     `alike`: whether copies that are told to be are."""
-    copies = None if alike else with_own_copies(x, varies, spec or PartitionSpec(), mesh, sizes)
+    copies = None if alike else with_own_copies(x, varies, PartitionSpec() if spec is None else spec, mesh, sizes)
     if copies is not None:
         return _spread(copies, spec, mesh) if isinstance(copies, Tracer) else copies
     whole_spec = None if spec is None and not any(entries) else with_entries(spec, entries)
