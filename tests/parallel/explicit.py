@@ -159,6 +159,12 @@ TWICE = [
     "    return jax.reshard(y, P('b'))\n"
     "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    out = [jax.jit(f)(x), jax.jit("
     "jax.grad(lambda x: jax.jit(f)(x).sum()))(x), jax.vjp(jax.jit(f), x)[1](x)[0]]\nout",
+    "am = e42.abstract_mesh\ndef f(x):\n    x = jnp.sin(x)\n    with jax.sharding.use_abstract_mesh(am.update("
+    "axis_sizes=(8, 1), axis_names=('c', 'd'))):\n        y = jax.reshard(x, P(('c', 'd'), None)) * 2\n"
+    "    return jax.reshard(y, P('b'))\n"
+    "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    out = [jax.jit(f)(x), jax.jit("
+    "jax.grad(lambda x: jax.jit(f)(x).sum()))(x), jax.jvp(jax.jit(f), (x,), (x,))[1], jax.vmap(jax.jit(f))("
+    "jnp.ones((2, 8, 8))), jax.jit(jax.grad(lambda x: jax.checkpoint(f)(x).sum()))(x)]\nout",
     "def f(x):\n    return jax.sharding.auto_axes(lambda y: jnp.sin(y) @ y.T, axes='a', out_sharding=P('a', None))(\n"
     "        x * 2)\n"
     "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    closed = jax.make_jaxpr(f)(x)\n"
@@ -176,7 +182,22 @@ CASTS = [f"with jax.set_mesh(e8):\n    out = {row}\nout" for row in (
           ("'i'", "nowhere", "P()"))))]
 CASTS.append("with jax.set_mesh(e8), jax.auto_pcast(False):\n    out = jax.smap(lambda a, b: a * b, in_axes=(0, None), "
              "out_axes=0, axis_name='i')(jax.device_put(x8, P('i')), jax.device_put(x8[:1], P()))\nout")
+# conversions that are told a sharding, under transformations
+CONVERSIONS = [
+    f"c = lambda x, d: lax.convert_element_type_p.bind(x, new_dtype=np.dtype(d), weak_type=False, sharding={to})\n"
+    f"with jax.set_mesh(e42):\n    x = jax.device_put(x64, {at})\n    out = [y.sharding.spec for y in ({row},)]\nout"
+    for at in ("P('a', 'b')", "P(None, None)") for to, row in (
+        ("NamedSharding(e42.abstract_mesh, P('b'))", "jax.jit(jax.vmap(lambda x: c(x, 'int32')))(x)"),
+        ("NamedSharding(e42, P('a'))", "jax.jit(jax.vmap(lambda x: c(x, 'int32'), in_axes=1, out_axes=1))(x)"),
+        ("NamedSharding(e42, P('b'))", "jax.jit(jax.grad(lambda x: c(x, 'float16').sum()))(x)"))
+    if at == "P(None, None)" or "in_axes" not in row]
 STRUCTS += [
+    *(f"with jax.set_mesh(e8):\n    out = repr(jax.ShapeDtypeStruct.like({x}))\nout" for x in (
+        "jax.device_put(x64, P('i'))", "x64", "np.float64(3)", "3.", "jax.typeof(jax.device_put(x64, P('i')))",
+        "jax.ShapeDtypeStruct((8,), 'int32', sharding=P('i'), weak_type=True)", "[1, 2]")),
+    *(f"seen = []\nwith jax.set_mesh(e8):\n    {wrap}(lambda x: (seen.append(repr(jax.ShapeDtypeStruct.like(x))), x)[1]"
+      f"{more})(jax.device_put(x64, P('i')))\nseen[:1]" for wrap, more in (
+          ("jax.jit", ""), ("jax.vmap", ""))),
     "x = jax.ShapeDtypeStruct((8,), 'float32', sharding=P('i'))\n"
     "with jax.set_mesh(e8):\n    out = repr(x.sharding)\nout",
     "jax.ShapeDtypeStruct((8,), 'float32', sharding=P('i')).sharding",
@@ -188,4 +209,5 @@ ROWS = {
         "\n".join(f"    {line}" for line in row.split("\n")) + "\n0" for row in MISTAKES)],
     "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES, "tiles": GSPMD,
     "partly": PARTLY, "twice": TWICE, "casts": CASTS, "reads": READS,
+    "conversions": CONVERSIONS,
 }

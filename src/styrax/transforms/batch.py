@@ -65,8 +65,12 @@ class BatchTracer(Tracer):
             whole = get_aval(self.val)
             aval = self._aval = whole.dec_rank(self._trace.axis_data.size, self.batch_dim) if whole.is_high else (
                 mapped_aval(self.batch_dim, whole))
-            if self._trace.axis_data.varying and type(aval) is ShapedArray:
-                aval = self._aval = marked(aval, self._trace.axis_data.name, self.mark)
+            if self._trace.axis_data.varying:
+                name, mark = self._trace.axis_data.name, self.mark
+                if type(aval) is ShapedArray:
+                    aval = self._aval = marked(aval, name, mark)
+                elif isinstance(aval, AbstractRef) and type(aval.inner_aval) is ShapedArray:
+                    aval = self._aval = aval.update(marked(aval.inner_aval, name, mark))
         return aval
 
     def origin(self) -> str:

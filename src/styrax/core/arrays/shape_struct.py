@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ..tracing.source import api_boundary
 from ..tracing.trace import Tracer, get_aval
 from ..types import dtypes
