@@ -39,6 +39,9 @@ MISTAKES = [
     "jax.sharding.auto_axes(lambda x: jnp.einsum('ij,jk->ik', x, x, out_sharding=P('i')), out_sharding=P('i'))(x64)",
     "w, x = jnp.ones((1, 8)), jax.device_put(x64, P('i'))\n"
     "jax.jit(jax.shard_map(lambda x: x + w, in_specs=P('i'), out_specs=P('i')))(x)",
+    "w, x = jnp.ones((1, 8)), jax.device_put(x64, P('i'))\n"
+    "jax.shard_map(lambda w, x: x * w, in_specs=(P(), P('i')), out_specs=P('i'))(w, x)\n"
+    "jax.shard_map(lambda x: x * w, in_specs=P('i'), out_specs=P('i'))(x)",
 ]
 
 PLAIN = [

@@ -25,6 +25,7 @@ from . import mixed_meshes
 from .dead_code import dce_jaxpr
 from .jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 from .propagation import Propagated, of_equation, propagate, told_sharding
+from .spreading import check_not_captured
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
 
@@ -340,6 +341,9 @@ def _by_default(count: int) -> list[Where] | None:
 
 def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> None:
     """The same for the results of one operation that ran at once."""
+    if avals.explicit and mesh.state.abstract.manual_axes:
+        for x in args:
+            check_not_captured(getattr(x, "aval", None))
     found = [sharding_of(x) for x in args]
     first = next((i for i, s in enumerate(found) if s is not None), None)
     if first is None and mesh.state.concrete.empty:
