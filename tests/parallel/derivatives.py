@@ -137,4 +137,5 @@ NAMES = [f"{_NAMES}m = jax.jit(shard(lambda x: {call} ** 2, P(), P()))\njax.grad
          for call in ("jax.checkpoint(f)(x)", "jax.jit(f)(x)", "lax.scan(lambda c, _: (f(c), None), x, None, length=2)"
                       "[0]", "lax.cond(True, f, f, x)", "jax.jit(h)(x)", "jax.checkpoint(h)(x)", "f(h(x))")]
 
-ROWS = {"types of derivatives": VARYING, "names in rules": NAMES, "derivatives through": THROUGH, "derivatives inside": INSIDE, "rules": RULES}
+ROWS = {"types of derivatives": VARYING, "names in rules": NAMES,
+        "derivatives through": THROUGH, "derivatives inside": INSIDE, "rules": RULES}

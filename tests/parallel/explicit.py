@@ -194,6 +194,23 @@ CONVERSIONS = [
         ("NamedSharding(e42, P('a'))", "jax.jit(jax.vmap(lambda x: c(x, 'int32'), in_axes=1, out_axes=1))(x)"),
         ("NamedSharding(e42, P('b'))", "jax.jit(jax.grad(lambda x: c(x, 'float16').sum()))(x)"))
     if at == "P(None, None)" or "in_axes" not in row]
+# types that tell nothing of axes with one device
+_SINGLE = ("m = jax.make_mesh((2, 1), ('x', 'y'), (jax.sharding.AxisType.{kind},) * 2)\nseen = []\n"
+           "with jax.set_mesh(m), jax.remove_size_one_mesh_axis_from_type(True):\n"
+           "    x = jax.device_put(x64, NamedSharding(m, P('x', 'y')))\n    def f(x):\n        y = {body}\n"
+           "        seen.append((str(jax.typeof(x)), str(jax.typeof(y))))\n        return y\n    out = jax.typeof(x), "
+           "np.asarray(jax.jit(jax.shard_map(f, in_specs=P('x', 'y'), out_specs={out}, mesh=m))(x)), seen[:1]\nout")
+SINGLE = [_SINGLE.format(kind=kind, body=body, out=out) for kind in ("Auto", "Explicit") for body, out in (
+    ("x", "P('x', 'y')"), ("x", "P('x')"), ("lax.psum(x, 'x')", "P()"), ("lax.psum(x, 'y')", "P('x')"),
+    ("lax.psum(x, ('x', 'y'))", "P(None, 'y')"), ("lax.pcast(x, 'y', to='varying')", "P('x')"),
+    ("lax.axis_index('y') + x", "P('x')"), ("lax.pmean(x, 'y')", "P('x', 'y')"), ("x * 2", "P()"),
+    ("lax.pcast(jnp.ones((4, 8)), ('x', 'y'), to='varying')", "P('x')"))] + [
+    "m = jax.make_mesh((2, 1), ('x', 'y'))\nwith jax.set_mesh(m), jax.remove_size_one_mesh_axis_from_type(True):\n"
+    f"    out = {row}\nout" for row in (
+        "str(jax.jit(lambda x: lax.pcast(x, 'y', to='varying')).trace(x8).jaxpr)",
+        "str(jax.jit(lambda x: lax.psum(x, 'y')).trace(x8).jaxpr)",
+        "str(jax.jit(lambda x: lax.psum(x, 'x')).trace(x8).jaxpr)",
+        "str(jax.typeof(jax.reshard(x64, P('y', 'x'))))", "str(jax.typeof(jax.device_put(x64, P(('x', 'y')))))")]
 STRUCTS += [
     *(f"with jax.set_mesh(e8):\n    out = repr(jax.ShapeDtypeStruct.like({x}))\nout" for x in (
         "jax.device_put(x64, P('i'))", "x64", "np.float64(3)", "3.", "jax.typeof(jax.device_put(x64, P('i')))",
@@ -212,5 +229,5 @@ ROWS = {
         "\n".join(f"    {line}" for line in row.split("\n")) + "\n0" for row in MISTAKES)],
     "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES, "tiles": GSPMD,
     "partly": PARTLY, "twice": TWICE, "casts": CASTS, "reads": READS,
-    "conversions": CONVERSIONS,
+    "conversions": CONVERSIONS, "single": SINGLE,
 }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.mesh import AbstractMesh, Mesh, told_by_types
 from ..core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
@@ -168,7 +168,7 @@ def check_argument(place: Place, aval: Any, spec: PartitionSpec | None, mesh: Me
 
 def check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
     """Raises ValueError where an argument is not spread over explicit axes as its specification says."""
-    explicit = [n for n in mesh.explicit_axes if n in names]
+    explicit = [n for n in told_by_types(mesh.explicit_axes, mesh.shape) if n in names]
     if not explicit or spec is None:
         return
     told = _told(aval)

@@ -13,9 +13,10 @@ from typing import Any
 from ..core.arrays import by_device, differing, host_devices
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
-from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
+from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, told_by_types, use_abstract_mesh
 from ..core.arrays.moving import home
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree
@@ -175,6 +176,10 @@ class _Map:
             x = _given(x, spec, mesh, self.checked)
             with use_abstract_mesh(self.inside):
                 x, varies = cut(x, named, self.sizes) if own is None else own
+                if self.checked:
+                    kept = told_by_types(varies, self.sizes)
+                    x = lax.squeeze(x, [i for i, n in enumerate(varies) if n not in kept])
+                    varies = kept
                 blocks.append((seen_along(x, self.inside, (*(None,) * len(varies), *entries)), varies))
         return blocks, NONE_ACROSS
 
