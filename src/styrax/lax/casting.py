@@ -101,7 +101,7 @@ def _convert_transpose(ct: Any, x: Any, *, new_dtype: Any, weak_type: bool, shar
         return [ad.Zero(x.aval)]
     old = x.aval
     return [convert_element_type_p.bind(ct, new_dtype=old.dtype, weak_type=old.weak_type,
-                                        sharding=old.given_sharding)]
+                                        sharding=old.cotangent_sharding)]
 
 
 ad.defjvp(convert_element_type_p, _convert_jvp)
