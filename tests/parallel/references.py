@@ -39,4 +39,18 @@ OTHERS = [
     "jax.jit(jax.shard_map(f, mesh=m42, in_specs=P('a'), out_specs=None, axis_names={'a'}))(r)\nnp.asarray(r[...])",
 ]
 
-ROWS = {"references": MAPS + OTHERS}
+# references stay where they are, and programs follow what they hold
+PLACES = [f"r = jax.new_ref(jax.device_put(x16, S8))\n{row}" for row in (
+    "r[...], r[0]", "r[...] = jnp.ones(16)\nr[...]", "r[...] += 1\nr[...]",
+    *(f"def f(r):\n    {body}\ny = jax.jit(f)(r)\ny, r[...]" for body in (
+        "r[...] += 1", "r[...] = jnp.ones(16)", "r[0] = 1.", "return r[...] * 2", "return r[0]",
+        "r[...] = lax.with_sharding_constraint(r[...], NamedSharding(m8, P())); return r[...]")),
+    "def f(r, x):\n    r[...] += x\n    return x * 2\ny = jax.jit(f, out_shardings=NamedSharding(m8, P()))(r, x16)\n"
+    "y, r[...]")] + [
+    "def f(x):\n    r = jax.new_ref(x)\n    r[...] *= 2\n    return r[...]\njax.jit(f)(jax.device_put(x16, S8))",
+    "def f(x):\n    r = jax.new_ref(jnp.zeros(16))\n    r[...] = x\n    return r[...], jax.freeze(r)\n"
+    "jax.jit(f)(jax.device_put(x16, S8))",
+    "r = jax.new_ref(jax.device_put(x8, D[1]))\njax.jit(lambda r, x: x + r[...])(r, jax.device_put(x8, S8))",
+]
+
+ROWS = {"places of references": PLACES, "references": MAPS + OTHERS}
