@@ -28,7 +28,8 @@ _HOMES = {
     "core.arrays.shardings": "NamedSharding P:PartitionSpec",
     "core.tracing.trace": "ensure_compile_time_eval typeof",
     "lax.collectives.placing": "device_put reshard",
-    "parallel.device_mapping": "pmap shard_map",
+    "parallel.pmapping": "pmap",
+    "parallel.shard_mapping": "shard_map",
     "parallel.axes": "smap",
     "placement": (
         "block_until_ready copy_to_host_async default_backend device_count device_get devices effects_barrier "
@@ -142,7 +143,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .core.types.dtypes import float0
     from .lax.collectives.placing import device_put, reshard
     from .parallel.axes import smap
-    from .parallel.device_mapping import pmap, shard_map
+    from .parallel.pmapping import pmap
+    from .parallel.shard_mapping import shard_map
     from .placement import (
         block_until_ready,
         copy_to_host_async,

@@ -18,7 +18,7 @@ from .core.types.manual_axes import ManualAxisType
 from .lax.collectives.named_axes import no_collectives
 from .lax.collectives.placing import reshard
 from .parallel.axes import auto_axes, explicit_axes
-from .parallel.device_mapping import Infer
+from .parallel.shard_mapping import Infer
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",

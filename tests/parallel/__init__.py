@@ -19,6 +19,7 @@ from . import (
     mistakes,
     pmaps,
     propagation,
+    references,
     rooflines,
     summands,
     unbatched,
@@ -48,5 +49,5 @@ S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
 TABLE: dict[str, list[str]] = {
     **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
     **mistakes.ROWS, **exports.ROWS, **explicit.ROWS, **summands.ROWS, **unbatched.ROWS, **constraints.ROWS,
-    **propagation.ROWS, **rooflines.ROWS, **copies.ROWS, **words.ROWS,
+    **propagation.ROWS, **references.ROWS, **rooflines.ROWS, **copies.ROWS, **words.ROWS,
 }

@@ -31,6 +31,21 @@ THROUGH = [
     for body, (ins, outs) in BODIES.items()
 ]
 
+# what types tell of derivatives with respect to arguments that vary along different axes
+_TWO = {
+    "tree": "lambda w, xs: jax.tree.map(lambda z: jnp.sum(z @ w, axis=-1), xs)",
+    "mixed": "lambda w, xs: (xs[0].sum() * w, xs[1] * xs[1])",
+    "crossed": "lambda w, xs: (w.sum(), xs[1] * xs[0][:2, :2].sum())",
+    "apart": "lambda w, xs: (jnp.zeros(2), lax.stop_gradient(xs[1]))",
+}
+VARYING = [
+    f"seen = []\ndef f(w, x, y):\n    r = jax.{way}({fun}, argnums={at})(w, (x, y))\n"
+    "    seen.append([str(jax.typeof(a)) for a in jax.tree.leaves(r)])\n    return x\n"
+    "jax.jit(jax.shard_map(f, mesh=m42, in_specs=(P(), P('a'), P('b')), out_specs=P('a')))(x64[:4], x64[:, :4], "
+    "x64[:, :4])\nseen[:1]"
+    for fun in _TWO.values() for way in ("jacrev", "jacfwd") for at in (0, 1)
+]
+
 INSIDE = [
     "shard(jax.grad(lambda x: jnp.sum(lax.psum(x ** 2, 'i'))), P('i'), P('i'))(x16)",
     "shard(jax.grad(lambda x: jnp.sum(lax.psum(x ** 2, 'i'))), P('i'), P('i'), check_vma=False)(x16)",
@@ -107,4 +122,20 @@ RULES = [_RULE + row for row in (
     "jax.grad(lambda x, w: sum(y.sum() for y in shard(lambda x, w: (f2(x, w)[0], f2(x, w)[1][None]), "
     "(P('a', 'b'), P()), (P(None, 'b'), P(('a', 'b'))), m42)(x, w)), (0, 1))(x64, jnp.ones(()))")]
 
-ROWS = {"derivatives through": THROUGH, "derivatives inside": INSIDE, "rules": RULES}
+# rules that name the axis where the function does not, of values that do not vary along it
+_NAMES = """
+@jax.custom_vjp
+def f(x):
+    return jnp.tan(x)
+f.defvjp(lambda x: (lax.psum(x, 'i'), x), lambda x, g: (jnp.cos(x) * g,))
+@jax.custom_jvp
+def h(x):
+    return jnp.sin(x)
+h.defjvp(lambda x, t: (lax.psum(x[0], 'i'), t[0] * lax.axis_size('i')))
+"""
+NAMES = [f"{_NAMES}m = jax.jit(shard(lambda x: {call} ** 2, P(), P()))\njax.grad(lambda x: m(x).sum())(x8), m(x8)"
+         for call in ("jax.checkpoint(f)(x)", "jax.jit(f)(x)", "lax.scan(lambda c, _: (f(c), None), x, None, length=2)"
+                      "[0]", "lax.cond(True, f, f, x)", "jax.jit(h)(x)", "jax.checkpoint(h)(x)", "f(h(x))")]
+
+ROWS = {"types of derivatives": VARYING, "names in rules": NAMES,
+        "derivatives through": THROUGH, "derivatives inside": INSIDE, "rules": RULES}

@@ -39,6 +39,9 @@ MISTAKES = [
     "jax.sharding.auto_axes(lambda x: jnp.einsum('ij,jk->ik', x, x, out_sharding=P('i')), out_sharding=P('i'))(x64)",
     "w, x = jnp.ones((1, 8)), jax.device_put(x64, P('i'))\n"
     "jax.jit(jax.shard_map(lambda x: x + w, in_specs=P('i'), out_specs=P('i')))(x)",
+    "w, x = jnp.ones((1, 8)), jax.device_put(x64, P('i'))\n"
+    "jax.shard_map(lambda w, x: x * w, in_specs=(P(), P('i')), out_specs=P('i'))(w, x)\n"
+    "jax.shard_map(lambda x: x * w, in_specs=P('i'), out_specs=P('i'))(x)",
 ]
 
 PLAIN = [
@@ -159,6 +162,12 @@ TWICE = [
     "    return jax.reshard(y, P('b'))\n"
     "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    out = [jax.jit(f)(x), jax.jit("
     "jax.grad(lambda x: jax.jit(f)(x).sum()))(x), jax.vjp(jax.jit(f), x)[1](x)[0]]\nout",
+    "am = e42.abstract_mesh\ndef f(x):\n    x = jnp.sin(x)\n    with jax.sharding.use_abstract_mesh(am.update("
+    "axis_sizes=(8, 1), axis_names=('c', 'd'))):\n        y = jax.reshard(x, P(('c', 'd'), None)) * 2\n"
+    "    return jax.reshard(y, P('b'))\n"
+    "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    out = [jax.jit(f)(x), jax.jit("
+    "jax.grad(lambda x: jax.jit(f)(x).sum()))(x), jax.jvp(jax.jit(f), (x,), (x,))[1], jax.vmap(jax.jit(f))("
+    "jnp.ones((2, 8, 8))), jax.jit(jax.grad(lambda x: jax.checkpoint(f)(x).sum()))(x)]\nout",
     "def f(x):\n    return jax.sharding.auto_axes(lambda y: jnp.sin(y) @ y.T, axes='a', out_sharding=P('a', None))(\n"
     "        x * 2)\n"
     "with jax.set_mesh(e42):\n    x = jax.device_put(x64, P('a', 'b'))\n    closed = jax.make_jaxpr(f)(x)\n"
@@ -176,7 +185,39 @@ CASTS = [f"with jax.set_mesh(e8):\n    out = {row}\nout" for row in (
           ("'i'", "nowhere", "P()"))))]
 CASTS.append("with jax.set_mesh(e8), jax.auto_pcast(False):\n    out = jax.smap(lambda a, b: a * b, in_axes=(0, None), "
              "out_axes=0, axis_name='i')(jax.device_put(x8, P('i')), jax.device_put(x8[:1], P()))\nout")
+# conversions that are told a sharding, under transformations
+CONVERSIONS = [
+    f"c = lambda x, d: lax.convert_element_type_p.bind(x, new_dtype=np.dtype(d), weak_type=False, sharding={to})\n"
+    f"with jax.set_mesh(e42):\n    x = jax.device_put(x64, {at})\n    out = [y.sharding.spec for y in ({row},)]\nout"
+    for at in ("P('a', 'b')", "P(None, None)") for to, row in (
+        ("NamedSharding(e42.abstract_mesh, P('b'))", "jax.jit(jax.vmap(lambda x: c(x, 'int32')))(x)"),
+        ("NamedSharding(e42, P('a'))", "jax.jit(jax.vmap(lambda x: c(x, 'int32'), in_axes=1, out_axes=1))(x)"),
+        ("NamedSharding(e42, P('b'))", "jax.jit(jax.grad(lambda x: c(x, 'float16').sum()))(x)"))
+    if at == "P(None, None)" or "in_axes" not in row]
+# types that tell nothing of axes with one device
+_SINGLE = ("m = jax.make_mesh((2, 1), ('x', 'y'), (jax.sharding.AxisType.{kind},) * 2)\nseen = []\n"
+           "with jax.set_mesh(m), jax.remove_size_one_mesh_axis_from_type(True):\n"
+           "    x = jax.device_put(x64, NamedSharding(m, P('x', 'y')))\n    def f(x):\n        y = {body}\n"
+           "        seen.append((str(jax.typeof(x)), str(jax.typeof(y))))\n        return y\n    out = jax.typeof(x), "
+           "np.asarray(jax.jit(jax.shard_map(f, in_specs=P('x', 'y'), out_specs={out}, mesh=m))(x)), seen[:1]\nout")
+SINGLE = [_SINGLE.format(kind=kind, body=body, out=out) for kind in ("Auto", "Explicit") for body, out in (
+    ("x", "P('x', 'y')"), ("x", "P('x')"), ("lax.psum(x, 'x')", "P()"), ("lax.psum(x, 'y')", "P('x')"),
+    ("lax.psum(x, ('x', 'y'))", "P(None, 'y')"), ("lax.pcast(x, 'y', to='varying')", "P('x')"),
+    ("lax.axis_index('y') + x", "P('x')"), ("lax.pmean(x, 'y')", "P('x', 'y')"), ("x * 2", "P()"),
+    ("lax.pcast(jnp.ones((4, 8)), ('x', 'y'), to='varying')", "P('x')"))] + [
+    "m = jax.make_mesh((2, 1), ('x', 'y'))\nwith jax.set_mesh(m), jax.remove_size_one_mesh_axis_from_type(True):\n"
+    f"    out = {row}\nout" for row in (
+        "str(jax.jit(lambda x: lax.pcast(x, 'y', to='varying')).trace(x8).jaxpr)",
+        "str(jax.jit(lambda x: lax.psum(x, 'y')).trace(x8).jaxpr)",
+        "str(jax.jit(lambda x: lax.psum(x, 'x')).trace(x8).jaxpr)",
+        "str(jax.typeof(jax.reshard(x64, P('y', 'x'))))", "str(jax.typeof(jax.device_put(x64, P(('x', 'y')))))")]
 STRUCTS += [
+    *(f"with jax.set_mesh(e8):\n    out = repr(jax.ShapeDtypeStruct.like({x}))\nout" for x in (
+        "jax.device_put(x64, P('i'))", "x64", "np.float64(3)", "3.", "jax.typeof(jax.device_put(x64, P('i')))",
+        "jax.ShapeDtypeStruct((8,), 'int32', sharding=P('i'), weak_type=True)", "[1, 2]")),
+    *(f"seen = []\nwith jax.set_mesh(e8):\n    {wrap}(lambda x: (seen.append(repr(jax.ShapeDtypeStruct.like(x))), x)[1]"
+      f"{more})(jax.device_put(x64, P('i')))\nseen[:1]" for wrap, more in (
+          ("jax.jit", ""), ("jax.vmap", ""))),
     "x = jax.ShapeDtypeStruct((8,), 'float32', sharding=P('i'))\n"
     "with jax.set_mesh(e8):\n    out = repr(x.sharding)\nout",
     "jax.ShapeDtypeStruct((8,), 'float32', sharding=P('i')).sharding",
@@ -188,4 +229,5 @@ ROWS = {
         "\n".join(f"    {line}" for line in row.split("\n")) + "\n0" for row in MISTAKES)],
     "shardings' mistakes": PLAIN, "parts": PARTS, "structs": STRUCTS, "stages": STAGES, "tiles": GSPMD,
     "partly": PARTLY, "twice": TWICE, "casts": CASTS, "reads": READS,
+    "conversions": CONVERSIONS, "single": SINGLE,
 }

@@ -51,6 +51,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `trace_attribute` | `extend.traces` | `core.tracing.trace` | attributes of traces in older releases |
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
 | `vary_alike` | `lax.collectives.casts` | `core.programs.primitive` | operands that vary along the same mesh axes |
+| `varying` | `lax.collectives.casts` | `transforms` | a value that varies along mesh axes |
 | `psum_invariant_p` | `lax.collectives.axis_reductions` | `lax.collectives.casts` | sums along mesh axes |
 | `key_dtypes` | `lax.random_bits.prng` | `core.programs.serial` | the dtypes of random keys |
 | `key_checked` | `experimental.key_reuse._core` | `transforms.jit` | code that checks that no key is used twice |
@@ -112,7 +113,7 @@ PROVIDERS = {
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
     "lax.collectives.axis_reductions": "psum_invariant_p",
-    "lax.collectives.casts": "vary_alike",
+    "lax.collectives.casts": "vary_alike varying",
     "lax.random_bits.prng": "key_dtypes",
     "lax": "homes_of_primitives:_HOMES",
     "lax.collectives.replicas": "rule_between_devices",

@@ -29,7 +29,7 @@ from ..core.types.typing import Function, Object, PyTree
 from ..lax.reductions.convolution import conv_general_dilated_p
 from ..lax.reductions.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from ..lax.reductions.reduce import reduce_sum_p
-from ..transforms.tracing import make_jaxpr
+from ..transforms.looking import make_jaxpr
 from . import interconnect
 
 

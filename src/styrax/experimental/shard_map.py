@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.types.typing import PyTree
-from ..parallel import device_mapping
+from ..parallel import shard_mapping
 
 
 def shard_map(f: Callable[..., PyTree], mesh: Mesh | AbstractMesh, in_specs: PyTree, out_specs: PyTree,
@@ -25,7 +25,7 @@ def shard_map(f: Callable[..., PyTree], mesh: Mesh | AbstractMesh, in_specs: PyT
     Raises:
       ValueError: a specification does not fit the mesh or an argument.
     """
-    return device_mapping.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
+    return shard_mapping.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
 
 
 __all__ = ["shard_map"]

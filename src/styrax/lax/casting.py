@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import with_mapped_axis
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import Literal
 from styrax.core.tracing.source import api_boundary, hide_frames
@@ -74,7 +75,15 @@ def _convert_loops(b: Builder, x: Any, **params: Any) -> Any:
 
 
 rules.loops[convert_element_type_p] = _convert_loops
-batching.defvectorized(convert_element_type_p)
+
+
+def _convert_batch(args: Any, dims: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
+    (x,), (d,) = args, dims
+    told = with_mapped_axis(sharding, d, get_aval(x), d)
+    return convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type, sharding=told), d
+
+
+batching.primitive_batchers[convert_element_type_p] = _convert_batch
 
 
 def _convert_jvp(t: Any, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
@@ -91,7 +100,8 @@ def _convert_transpose(ct: Any, x: Any, *, new_dtype: Any, weak_type: bool, shar
     if type(ct) is ad.Zero:
         return [ad.Zero(x.aval)]
     old = x.aval
-    return [convert_element_type_p.bind(ct, new_dtype=old.dtype, weak_type=old.weak_type, sharding=sharding)]
+    return [convert_element_type_p.bind(ct, new_dtype=old.dtype, weak_type=old.weak_type,
+                                        sharding=old.cotangent_sharding)]
 
 
 ad.defjvp(convert_element_type_p, _convert_jvp)

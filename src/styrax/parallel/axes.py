@@ -15,7 +15,7 @@ from ..core.types.typing import AxisName, Function, PyTree, ShardingLike
 from ..lax.collectives.placing import reshard, reshard_p
 from ..transforms.mapping import flatten_axes
 from ..transforms.naming import wraps
-from .device_mapping import Infer, shard_map
+from .shard_mapping import Infer, shard_map
 
 
 def smap(f: Function | None = None, /, *, in_axes: PyTree = Infer, out_axes: PyTree,

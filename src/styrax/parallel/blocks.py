@@ -99,6 +99,13 @@ def _first(x: Any, axis: int) -> Any:
     return linear_call(first, shares, (), x)
 
 
+def shared(x: Any, count: int) -> Any:
+    """The same value, of whose cotangent each of some devices has a share."""
+    if count == 1 or not isinstance(x, Tracer) or not dtypes.issubdtype(get_aval(x).dtype, np.inexact):
+        return x
+    return linear_call(lambda _, x: x, lambda _, ct: hooks.lax.div(ct, hooks.lax.full_like(ct, count)), (), x)
+
+
 def over_devices(fun: Flat, blocks: Sequence[tuple[Any, tuple[Hashable, ...]]], sizes: Mapping[Hashable, int],
                  varying: bool, across: Mapping[Hashable, Across] = NONE_ACROSS) -> list[tuple[Any, list[Hashable]]]:
     """Runs a flat function on blocks, as `cut` gives them, over all devices.
@@ -145,4 +152,4 @@ def device_axes() -> tuple[Hashable, ...]:
     return tuple(found)
 
 
-__all__ = ["along", "cut", "device_axes", "joined", "over_devices"]
+__all__ = ["along", "cut", "device_axes", "joined", "over_devices", "shared"]

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.mesh import AbstractMesh, Mesh, told_by_types
 from ..core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
+from ..core.types.avals import AbstractRef
 from ..core.types.manual_axes import Sums
 from ..core.types.typing import AxisName
 from ..transforms.flattening import FlatFunction
@@ -18,10 +19,15 @@ from ..transforms.naming import parameters
 
 def own_spec(x: Any, names: Sequence[AxisName]) -> PartitionSpec:
     """How an argument is spread already along these axes."""
-    told = get_aval(x).given_sharding
+    told = _told(get_aval(x))
     if told is None:
         return PartitionSpec()
     return told.spec.update(partitions=tuple(tuple(n for n in axes_of(e) if n in names) or None for e in told.spec))
+
+
+def _told(aval: Any) -> NamedSharding | None:
+    """What a type, or that of what a reference holds, tells of explicit axes."""
+    return getattr(aval.inner_aval if isinstance(aval, AbstractRef) else aval, "given_sharding", None)
 
 
 def by_leaf(what: str, specs: Any, values: Any, none: bool = True) -> list[PartitionSpec]:
@@ -162,10 +168,10 @@ def check_argument(place: Place, aval: Any, spec: PartitionSpec | None, mesh: Me
 
 def check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
     """Raises ValueError where an argument is not spread over explicit axes as its specification says."""
-    explicit = [n for n in mesh.explicit_axes if n in names]
+    explicit = [n for n in told_by_types(mesh.explicit_axes, mesh.shape) if n in names]
     if not explicit or spec is None:
         return
-    told = getattr(aval, "given_sharding", None)
+    told = _told(aval)
     ndim = len(getattr(aval, "shape", ()))
 
     def over_explicit(given: PartitionSpec) -> PartitionSpec:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.arrays.shardings import PartitionSpec
 from ..core.tracing.trace import get_aval
-from ..core.types.manual_axes import Sums
-from ..core.types.typing import AxisName
+from ..core.types.manual_axes import Sums, in_order
 from ..lax.collectives.casts import recast
 from ..transforms.flattening import FlatFunction
 from ..transforms.marks import Mark
@@ -31,23 +30,19 @@ class Marked:
         given = []
         for x, spec in zip(args, self.specs, strict=True):
             for axes, mark in () if spec is None else ((spec.unreduced, Mark.UNREDUCED), (spec.reduced, Mark.REDUCED)):
-                x = recast(x, _in_order(axes), Mark.VARYING, mark)
+                x = recast(x, in_order(axes), Mark.VARYING, mark)
             given.append(x)
         outs = self.fun(*given)
         self.sums = [getattr(get_aval(x), "sums", None) for x in outs]
         found = []
         for x, sums in zip(outs, self.sums, strict=True):
             for axes, mark in zip(sums or (), (Mark.UNREDUCED, Mark.REDUCED), strict=False):
-                x = recast(x, _in_order(axes), mark, Mark.VARYING)
+                x = recast(x, in_order(axes), mark, Mark.VARYING)
             found.append(x)
         return found
 
     def of_results(self, results: Sequence[Any]) -> Sequence[Sums | None]:
         return [None] * len(results) if self.sums is None else self.sums
-
-
-def _in_order(axes: Iterable[AxisName]) -> tuple[AxisName, ...]:
-    return tuple(sorted(axes, key=str))
 
 
 __all__ = ["Marked"]

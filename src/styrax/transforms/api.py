@@ -11,15 +11,17 @@ _HOMES = {
     "transforms.jacobians": "hessian jacfwd jacrev",
     "transforms.mapping": "vmap",
     "transforms.pullbacks": "fwd_and_bwd vjp",
-    "transforms.tracing": "abstractify eval_shape make_jaxpr",
+    "transforms.looking": "eval_shape make_jaxpr",
+    "transforms.tracing": "abstractify",
 }
 
 if _TYPE_CHECKING:  # the same names for type checkers and editors
     from .derivatives import grad, jvp, linear_transpose, linearize, value_and_grad
     from .jacobians import hessian, jacfwd, jacrev
+    from .looking import eval_shape, make_jaxpr
     from .mapping import vmap
     from .pullbacks import fwd_and_bwd, vjp
-    from .tracing import abstractify, eval_shape, make_jaxpr
+    from .tracing import abstractify
 
     __all__ = [
         "abstractify", "eval_shape", "fwd_and_bwd", "grad", "hessian", "jacfwd", "jacrev", "jvp", "linear_transpose",

@@ -18,7 +18,7 @@ import numpy as np
 from ..core import hooks
 from ..core.arrays import by_device
 from ..core.arrays.explicit import along
-from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
 from ..core.settings import config
@@ -40,6 +40,9 @@ axis_names_of: dict[Primitive, Callable[[dict[str, Any]], Sequence[Hashable]]] =
 
 # Primitives that call Python: each device of a mesh does.
 calls_of_devices: set[Primitive] = set()
+
+# Primitives of functions with rules of the user's own, which may name mapped axes where the function does not.
+custom_rules: set[Primitive] = set()
 
 # Rules that want the axis even where no argument has it: (axis_size, axis_name, trace_type, args, dims, **params)
 axis_batchers: Table = {}
@@ -65,8 +68,12 @@ class BatchTracer(Tracer):
             whole = get_aval(self.val)
             aval = self._aval = whole.dec_rank(self._trace.axis_data.size, self.batch_dim) if whole.is_high else (
                 mapped_aval(self.batch_dim, whole))
-            if self._trace.axis_data.varying and type(aval) is ShapedArray:
-                aval = self._aval = marked(aval, self._trace.axis_data.name, self.mark)
+            if self._trace.axis_data.varying:
+                name, mark = self._trace.axis_data.name, self.mark
+                if type(aval) is ShapedArray:
+                    aval = self._aval = marked(aval, name, mark)
+                elif isinstance(aval, AbstractRef) and type(aval.inner_aval) is ShapedArray:
+                    aval = self._aval = aval.update(marked(aval.inner_aval, name, mark))
         return aval
 
     def origin(self) -> str:
@@ -98,6 +105,16 @@ def _part(x: Any, place: dict[Any, int]) -> Any:
         return x
     with set_current_trace(eval_trace):
         return hooks.lax.index_in_dim(_part(x.val, place), place[x._trace.axis_data.name], x.batch_dim, keepdims=False)
+
+
+def _has_custom_rules(jaxpr: Jaxpr) -> bool:
+    """Whether a program calls functions with rules of the user's own."""
+    found = jaxpr.cache.get(_has_custom_rules)
+    if found is None:
+        found = jaxpr.cache[_has_custom_rules] = any(
+            eqn.primitive in custom_rules or any(map(_has_custom_rules, jaxprs_in_params(eqn.params)))
+            for eqn in jaxpr.eqns)
+    return found
 
 
 def mapped_aval(axis: int | None, aval: Any) -> Any:
@@ -230,7 +247,7 @@ class BatchTrace(Trace):
     def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Whether a collective, or a program with collectives inside, works over the mapped axis.
 
-        Over devices the same for calls of Python.
+        Over devices the same for calls of Python, and for rules of the user's own: a map is gone when they are run.
         """
         name, devices = self.axis_data.name, self.axis_data.devices
         if name is None and not devices:
@@ -241,7 +258,8 @@ class BatchTrace(Trace):
         if devices and primitive in calls_of_devices:
             return True
         return primitive in fancy_batchers and any(
-            NamedAxisEffect(name) in jaxpr.effects or devices and per_device_effects.filter_in(jaxpr.effects)
+            NamedAxisEffect(name) in jaxpr.effects
+            or devices and (per_device_effects.filter_in(jaxpr.effects) or _has_custom_rules(jaxpr))
             for jaxpr in jaxprs_in_params(params))
 
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core import hooks
 from ..core.programs import rules
+from ..core.programs.equation_mesh import in_its_mesh
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.traits import Control
@@ -435,7 +436,8 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], state: State,
                     _kinds(inner, enabled) or error_effect in inner.effects for inner in jaxprs_in_params(eqn.params)):
                 outs = rule(eqn, ins, state, enabled)
             else:
-                found = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
+                with in_its_mesh(eqn):
+                    found = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
                 outs = found if eqn.primitive.multiple_results else [found]
             _check_automatically(state, eqn, ins, outs, enabled)
         env.update(zip(eqn.outvars, outs, strict=True))

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..core import hooks
 from ..core.programs.dead_code import dce_call, dce_jaxpr
+from ..core.programs.equation_mesh import in_its_mesh
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, call_effects, close_jaxpr, eval_jaxpr
 from ..core.programs.name_stack import new_name_stack
 from ..core.programs.primitive import Primitive
@@ -322,7 +323,7 @@ def _eval_guarded(jaxpr: Jaxpr, args: Sequence[Any], guarded: set[Var]) -> list[
     used = {a for e in jaxpr.eqns for a in e.invars if type(a) is not Literal} if staging and guarded else set()
     for eqn in jaxpr.eqns:
         params = eqn.primitive.get_bind_params(eqn.params)
-        with source.inherit(eqn.source_info):
+        with source.inherit(eqn.source_info), in_its_mesh(eqn):
             out = eqn.primitive.bind(*(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
             outs = out if eqn.primitive.multiple_results else [out]
             for v, x in zip(eqn.outvars, outs, strict=True):

@@ -27,6 +27,7 @@ from ..core.tracing import errors
 from ..core.tracing.trace import Trace, get_aval, set_current_trace, state
 from ..core.types.avals import TypedComplex, TypedFloat, TypedInt
 from ..core.types.effects import Effects
+from .batch import custom_rules
 from .linear import backward_pass
 from .zeros import SymbolicZero
 
@@ -144,6 +145,7 @@ custom_jvp_call_p.declare(program=lambda params: params["call_jaxpr"],
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call", multiple_results=True)
 custom_vjp_call_p.declare(program=lambda params: params["call_jaxpr"],
                           printed=lambda params: _printed(params, bwd="bwd", fwd="fwd_jaxpr_thunk"))
+custom_rules.update((custom_jvp_call_p, custom_vjp_call_p))
 
 
 def _printed(params: dict[str, Any], **functions: str) -> dict[str, Any]:

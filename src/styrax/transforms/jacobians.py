@@ -12,6 +12,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
+from ..core.types.manual_axes import in_order
 from ..core.types.typing import Function
 from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd
 from .derivatives import jvp
@@ -180,7 +181,7 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             ones = lax.eq(rows, lax.add(columns, np.int32(offset)))
             units = lax.convert_element_type_p.bind(
                 ones, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
-            found.append(lax.reshape(units, (total, *aval.shape)))
+            found.append(hooks.varying(lax.reshape(units, (total, *aval.shape)), in_order(aval.vma), spread=True))
         offset += n
     return found
 

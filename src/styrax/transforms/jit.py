@@ -81,7 +81,7 @@ class Specialisation:
     """
 
     __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "noticed", "out_tree", "params", "single",
-                 "takes_refs")
+                 "takes_refs", "whole")
 
     in_tree: tree.PyTreeDef
 
@@ -91,6 +91,7 @@ class Specialisation:
         self.single = out_tree == LEAF
         self.code = code  # takes arrays, gives arrays
         self.closed: ClosedJaxpr | None = None
+        self.whole: Any = None  # the same, with what it captures as constants
         self.params: dict[str, Any] = {}  # of the equation by which it is called
         self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
         self.donated: tuple[bool, ...] | None = None
@@ -102,7 +103,8 @@ class Specialisation:
                    donated: tuple[bool, ...] | None = None) -> Specialisation:
         """A program that was traced elsewhere."""
         made = cls(name, out_tree)
-        made.closed, made.in_tree, made.donated = closed, in_tree, donated
+        made.closed = made.whole = closed
+        made.in_tree, made.donated = in_tree, donated
         made.params = jit_params(closed, name, donated_invars=donated)
         return made
 
@@ -320,8 +322,9 @@ class PjitFunction(Generic[P, R]):
                 with hooks.copies_in_scope(noticed[0]):
                     closed, noticed = trace_to_jaxpr(flat, call.avals, info), []
         check_returned(closed, flat.structure, "jit")
-        closed, captured = hoist_tracers(closed)
         program = Specialisation(name, flat.structure)
+        program.whole = closed
+        closed, captured = hoist_tracers(closed)
         program.closed = closed
         program.captured = captured
         program.noticed = noticed
@@ -342,13 +345,34 @@ class PjitFunction(Generic[P, R]):
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s) without running it."""
         key, leaves = self._signature.of(args, kwargs, False)
+        return stages.Traced(self._traced_or_refused(key), module_signature.given_shardings(leaves))
+
+    def _traced_or_refused(self, key: Key) -> Specialisation:
+        """The program of a key. ValueError for static arguments without a hash."""
+        if tracing.active:  # sizes under trace have no place in a cache
+            return self._trace(key)
         try:
-            return stages.Traced(self._traced(key), module_signature.given_shardings(leaves))
+            return self._traced(key)
         except TypeError:
             error = self._signature.unhashable(key)
             if error is None:
                 raise
             raise error from None
+
+    def traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Specialisation:
+        """The program for these arguments (arrays or `ShapeDtypeStruct`s), as the function's calls have it.
+
+        Raises:
+          OverflowError: an argument is a number that is too large for its type.
+        """
+        try:
+            key, leaves = self._signature.of(args, kwargs, False)
+        except OverflowError:
+            raise self._signature.overflow(args, kwargs) from None
+        program = self._traced_or_refused(key)
+        if program.takes_refs:
+            check_arguments(leaves, program.captured, "jit", program.whole.jaxpr.debug_info)
+        return program
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
@@ -400,6 +424,15 @@ class PjitFunction(Generic[P, R]):
 
     def __reduce__(self) -> Any:
         return PjitFunction, (self._fun, self._options, self._for_all_shapes)
+
+
+def can_be_cached(fun: Any) -> bool:
+    """Whether programs are kept for a callable, which is to be referenced weakly."""
+    try:
+        weakref.ref(fun)
+    except TypeError:
+        return False
+    return True
 
 
 # -- the transformation ----------------------------------------------------------------------------

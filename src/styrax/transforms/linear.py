@@ -241,7 +241,7 @@ def _run_forward(eqns: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var]
             env.update((v, zeros_like_aval(v.aval)) for v in eqn.outvars)
             continue
         params = eqn.primitive.get_bind_params(eqn.params)
-        with source.inherit(eqn.source_info):
+        with source.inherit(eqn.source_info), in_its_mesh(eqn):
             out = eqn.primitive.bind(*(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))

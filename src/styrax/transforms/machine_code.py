@@ -15,6 +15,7 @@ from ..core.tracing import invalid_values
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import get_aval
 from ..core.types import avals
+from ..core.types.avals import AbstractRef
 from . import compile_log, high_types, refs
 from .donation import Donating, Donation
 from .jit_rules import jit_p
@@ -71,6 +72,13 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
                         shardings and high_types.spread(shardings, results), device, ((), ()), options)
         return high_types.OnValues(code, avals, results)
     backend = backends.get() if device is None else device.client
+    stateful = refs.has_refs(closed.jaxpr)
+    follows = backends.several and backend.shared_memory
+    if stateful and follows:  # what references hold is somewhere, too
+        count = sum(isinstance(a, AbstractRef) for a in closed.in_avals)
+        told = said[0], said[1] and (*said[1], *(None,) * count)
+        return refs.OnContents(closed, lambda on_contents: compiled(
+            on_contents, name, donated, None, device, told, options))
     plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
 
     def build(program: ClosedJaxpr) -> Code:
@@ -83,13 +91,12 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
             return backends.backend_compile_and_load(
                 backend, program, name=name, donated=() if plan is None else plan.exact, device=device, **more)
 
-    stateful = refs.has_refs(closed.jaxpr)
     code = refs.OnContents(closed, build) if stateful else build(closed)
     if invalid_values.watching():
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:
         code = Donating(code, plan)
-    if backends.several and backend.shared_memory:
+    if follows:
         return following.Following(code, closed, name, *said, donates=plan is not None)
     return code if shardings is None else Placing(code, shardings, device)
 

@@ -16,6 +16,7 @@ from ..core.arrays import mesh
 from ..core.programs import metadata
 from ..core.programs.check import maybe_check
 from ..core.programs.dead_code import has_effects
+from ..core.programs.equation_mesh import in_its_mesh
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
 from ..core.programs.name_stack import current_name_stack
 from ..core.programs.primitive import Primitive
@@ -291,7 +292,7 @@ def _eval_partially(closed: ClosedJaxpr, args: Sequence[Any], trace: PartialTrac
         if eqn.outvars and eqn.outvars[0] in forced:
             env[eqn.outvars[0]] = trace.record(eqn.primitive, ins, eqn.params)
             continue
-        with source.inherit(eqn.source_info):
+        with source.inherit(eqn.source_info), in_its_mesh(eqn):
             out = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
     return [a.value if type(a) is Literal else env[a] for a in closed.jaxpr.outvars]

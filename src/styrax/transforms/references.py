@@ -19,6 +19,7 @@ import numpy as np
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.array import Array
+from ..core.arrays.moving import in_place_of
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.source import api_boundary
@@ -128,11 +129,11 @@ class Ref(_Viewed, metaclass=_RefMeta):
         return self._value
 
     def _hold(self, value: Any) -> None:
-        """New contents, as weakly typed as the first ones were."""
+        """New contents, as weakly typed as the first ones were, and spread as these."""
         weak = self._aval.inner_aval.weak_type  # type: ignore[attr-defined]
         if value.aval.weak_type != weak:
             value = hooks.lax.convert_element_type_p.bind(value, new_dtype=value.dtype, weak_type=weak, sharding=None)
-        self._value = value
+        self._value = in_place_of(value, self._value) if backends.several else value
 
     @property
     def _refs(self) -> Any:
@@ -595,6 +596,5 @@ add_attributes_of_types(("addupdate", "bitcast", "get", "set", "swap"))
 
 __all__ = [
     "Ref", "TransformedRef", "addupdate_p", "empty_ref", "free_ref", "freeze", "freeze_p", "get_p", "new_ref",
-    "new_ref_p",
-    "ref_addupdate", "ref_get", "ref_set", "ref_swap", "swap_p",
+    "new_ref_p", "ref_addupdate", "ref_get", "ref_set", "ref_swap", "swap_p",
 ]

@@ -15,13 +15,14 @@ from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import get_aval
 from ..core.types.effects import Effects
-from .batch import AxisData, batch_jaxpr2, batch_jaxpr_axes
+from .batch import AxisData, batch_jaxpr2, batch_jaxpr_axes, custom_rules
 from .jvp import jvp_flat
 from .linear import backward_pass
 from .plain_calls import closed_call_p
 
 remat_opt_p = Primitive("remat_opt", multiple_results=True)
 remat_opt_p.declare(program=lambda params: params["fwd_jaxpr"])
+custom_rules.add(remat_opt_p)
 
 
 def run_forward(fun: Callable[..., Sequence[Any]], forward: Callable[..., tuple[list, list, Callable]],

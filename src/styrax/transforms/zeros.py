@@ -18,6 +18,7 @@ from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval, state
 from ..core.types import dtypes
 from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token
+from ..core.types.manual_axes import in_order
 from ..core.types.typing import PyTree
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class SymbolicZero:
 
 
 def _zeros_of_array(aval: Any) -> Any:
+    if aval.vma:
+        return hooks.varying(_zeros_of_array(aval.update(vma=frozenset())), in_order(aval.vma),
+                             spread=True)
     if aval.dtype == dtypes.float0:
         eager = state.trace.is_eval
         return np.zeros(aval.shape, dtypes.float0) if eager else hooks.lax.full(aval.shape, 0, aval.dtype)

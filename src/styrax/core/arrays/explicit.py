@@ -14,7 +14,7 @@ import numpy as np
 
 from ..types.dims import is_symbolic
 from .devices import Device, ManyDevices
-from .mesh import AbstractMesh, AxisType, Mesh, state
+from .mesh import AbstractMesh, AxisType, Mesh, state, told_by_types
 from .shardings import NamedSharding, PartitionSpec, axes_of, over_no_mesh
 
 
@@ -26,16 +26,19 @@ def sharding_of_type(sharding: Any, shape: tuple[Any, ...]) -> NamedSharding | N
     """
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return None
-    told = _told(sharding.mesh.abstract_mesh, sharding.spec, len(shape))
+    told = _over_explicit(sharding.mesh.abstract_mesh, sharding.spec, len(shape))
     check_divides(told, shape)
     return told
 
 
+def _over_explicit(mesh: AbstractMesh, spec: PartitionSpec, ndim: int) -> NamedSharding:
+    return _told(mesh, spec, ndim, told_by_types(mesh.explicit_axes, mesh.shape))
+
+
 @lru_cache(4096)
-def _told(mesh: AbstractMesh, spec: PartitionSpec, ndim: int) -> NamedSharding:
+def _told(mesh: AbstractMesh, spec: PartitionSpec, ndim: int, explicit: tuple[Any, ...]) -> NamedSharding:
     if len(spec) > ndim:
         raise ValueError(f"the partition {spec} has {len(spec)} entries for an array of rank {ndim}")
-    explicit = mesh.explicit_axes
     entries = [tuple(n for n in axes_of(e) if n in explicit) or None for e in spec]
     return NamedSharding(mesh, spec.update(partitions=(*entries, *(None,) * (ndim - len(spec)))))
 
@@ -68,7 +71,7 @@ def is_unsummed(sharding: NamedSharding | None) -> bool:
 def by_default(ndim: int) -> NamedSharding:
     """The sharding of arrays of a rank about which nothing is said: replicated over the mesh in force."""
     mesh = state.abstract
-    return over_no_mesh(ndim) if mesh.empty else _told(mesh, PartitionSpec(), ndim)
+    return over_no_mesh(ndim) if mesh.empty else _over_explicit(mesh, PartitionSpec(), ndim)
 
 
 def sharding_text(sharding: NamedSharding, shape: tuple[Any, ...]) -> list[str]:

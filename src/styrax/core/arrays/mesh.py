@@ -6,13 +6,14 @@ import enum
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ..settings import config
 from ..settings.flags import UNSET, State
 from ..tracing.source import api_boundary
 from ..tracing.trace import state as tracing
@@ -437,6 +438,18 @@ class use_abstract_mesh:
 
     def __exit__(self, *_: Any) -> None:
         _put_in_force(state.concrete, self.before)
+
+
+def told_by_types(names: Iterable[AxisName], sizes: Mapping[Any, int] | None = None) -> tuple[Any, ...]:
+    """The axes that types tell of, of some: all, or those with several devices (`remove_size_one_mesh_axis_from_type`).
+
+    Args:
+      sizes: of the axes, by default those of the mesh in force.
+    """
+    if not config.remove_size_one_mesh_axis_from_type.value:
+        return tuple(names)
+    sizes = state.abstract.shape if sizes is None else sizes
+    return tuple(n for n in names if sizes.get(n) != 1)
 
 
 def get_mesh() -> Mesh:

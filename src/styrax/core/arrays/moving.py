@@ -11,6 +11,7 @@ from ..types.physical import physical_aval
 from . import backends, differing, host_devices, mesh
 from .array import Array
 from .devices import Device, ManyDevices, together
+from .shardings import NamedSharding
 
 T = TypeVar("T")
 
@@ -106,3 +107,9 @@ def apply_where_arguments_are(primitive: Any, args: tuple[Any, ...], params: dic
 
 def _as_array(x: Any, client: Any) -> Any:
     return x if isinstance(x, Array) else client.operand(x)
+
+
+def in_place_of(new: Any, old: Any) -> Any:
+    """An array in place of another one, spread over the devices of a mesh as that was."""
+    at = old.sharding
+    return new.placed(at) if isinstance(at, NamedSharding) and old.committed and at != new.sharding else new

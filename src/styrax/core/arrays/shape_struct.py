@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ..tracing.source import api_boundary
+from ..tracing.trace import Tracer, get_aval
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..types.manual_axes import ManualAxisType
@@ -94,15 +93,23 @@ class ShapeDtypeStruct:
 
     @staticmethod
     def like(value: Any) -> ShapeDtypeStruct:
-        """The shape, dtype, weak type and sharding of an array, or of anything that has a shape and dtype."""
-        if not hasattr(value, "shape"):
-            value = aval_rules[type(value)](value)
-        name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
-        known = not isinstance(value, np.ndarray) and getattr(value, "committed", True)
-        told = getattr(getattr(value, "aval", None), "given_sharding", None)
-        sharding = getattr(value, name, told) if known else None
-        return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
-                                weak_type=getattr(value, "weak_type", False))
+        """The type of an array, or of anything that has a shape and dtype, and where it is if that is certain.
+
+        Raises:
+          TypeError: a value without a dtype.
+        """
+        if isinstance(value, ShapeDtypeStruct):
+            return value
+        duck = isinstance(value, AbstractValue) or type(value) not in aval_rules and not isinstance(value, Tracer)
+        if duck and not (hasattr(value, "shape") and hasattr(value, "dtype")):
+            raise TypeError(f"Cannot interpret value of type {type(value)} as an abstract array; it does not have a "
+                            "dtype attribute")
+        aval = value if duck else get_aval(value)
+        known = not isinstance(value, Tracer) and getattr(value, "committed", False)  # of what is traced, types tell
+        mat = getattr(aval, "mat", None)
+        return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False),
+                                sharding=value.format if known else getattr(aval, "given_sharding", None),
+                                manual_axis_type=None if mat is None or mat.empty else mat)
 
     @property
     def size(self) -> Any:

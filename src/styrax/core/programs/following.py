@@ -25,6 +25,7 @@ from . import mixed_meshes
 from .dead_code import dce_jaxpr
 from .jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 from .propagation import Propagated, of_equation, propagate, told_sharding
+from .spreading import check_not_captured
 
 Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
 
@@ -340,6 +341,9 @@ def _by_default(count: int) -> list[Where] | None:
 
 def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> None:
     """The same for the results of one operation that ran at once."""
+    if avals.explicit and mesh.state.abstract.manual_axes:
+        for x in args:
+            check_not_captured(getattr(x, "aval", None))
     found = [sharding_of(x) for x in args]
     first = next((i for i, s in enumerate(found) if s is not None), None)
     if first is None and mesh.state.concrete.empty:
@@ -422,12 +426,21 @@ def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
 
 
 def _written_like(found: NamedSharding, aval: Any, first: Sharding | None, ndim: int | None) -> NamedSharding:
-    """A sharding with a specification as long as that of the first argument, where it is spread as that is."""
-    if (isinstance(first, NamedSharding) and first.mesh == found.mesh and len(first.spec) > len(found.spec)
-            and len(getattr(aval, "shape", ())) == ndim
-            and first.spec.partitions == (*found.spec.partitions, *(None,) * (len(first.spec) - len(found.spec)))):
+    """The first argument's sharding as it was written, where a result of its rank is spread as that is: propagation
+    tells nothing of axes with one device. Types over explicit axes tell all."""
+    if (isinstance(first, NamedSharding) and first.mesh == found.mesh and not found.mesh.explicit_axes
+            and len(getattr(aval, "shape", ())) == ndim and _parted(first) == _parted(found)):
         return first
     return found
+
+
+def _parted(sharding: NamedSharding) -> list[tuple[Any, ...]]:
+    """The axes with several devices by dimension, up to the last that has one."""
+    sizes = sharding.mesh.shape
+    entries = [tuple(n for n in axes_of(e) if sizes[n] > 1) for e in sharding.spec]
+    while entries and not entries[-1]:
+        entries.pop()
+    return entries
 
 
 def _with_automatic(told: NamedSharding, entries: tuple[Any, ...]) -> PartitionSpec:

@@ -8,6 +8,7 @@ from typing import Any
 from ..arrays.mesh import AbstractMesh, state
 from ..arrays.shardings import NamedSharding
 from ..types import avals
+from .equation_mesh import in_its_mesh
 from .jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from .propagation import told_sharding
 
@@ -97,7 +98,8 @@ def _of_equation(eqn: Any, on: list[On]) -> Sequence[On]:
         return _through(inner[0], on)
     if inner:
         return [None] * count
-    return [check_operands(eqn.primitive.name, on, [v.aval for v in eqn.invars])] * count
+    with in_its_mesh(eqn):
+        return [check_operands(eqn.primitive.name, on, [v.aval for v in eqn.invars])] * count
 
 
 __all__ = ["check_operands", "check_program", "mesh_of", "told"]

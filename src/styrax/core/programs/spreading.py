@@ -147,14 +147,21 @@ def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
     if found is None:
         return around if around.explicit_axes else None
     if not around.empty and around is not found and around != found:
-        if around.manual_axes and not found.manual_axes and around.shape_tuple == found.shape_tuple:
-            raise NotImplementedError(
-                "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not implemented. As "
-                "a workaround, please pass those inputs as an argument to shard_map. Got input with shape "
-                f"{first.str_short(True, mesh_axis_types=True)}")
+        check_not_captured(first)
         raise ValueError(f"For primitive {name}, context mesh {around} should match the aval mesh {found} for shape "
                          f"{first.str_short()}")
     return found
+
+
+def check_not_captured(aval: Any) -> None:
+    """Raises NotImplementedError inside of a map over the mesh that a type tells of: its value came from outside."""
+    around, told = state.abstract, getattr(aval, "given_sharding", None)
+    if told is not None and around.manual_axes and not told.mesh.manual_axes and (
+            around.shape_tuple == told.mesh.shape_tuple):
+        raise NotImplementedError(
+            "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not implemented. As a "
+            "workaround, please pass those inputs as an argument to shard_map. Got input with shape "
+            f"{aval.str_short(True, mesh_axis_types=True)}")
 
 
 def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSharding | PartitionSpec,

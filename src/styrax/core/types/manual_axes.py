@@ -8,6 +8,11 @@ from typing import NamedTuple, Self
 from .typing import AxisName
 
 
+def in_order(axes: Iterable[AxisName]) -> tuple[AxisName, ...]:
+    """Axes, of which a set is known, in an order that is always the same."""
+    return tuple(sorted(axes, key=str))
+
+
 class Sums(NamedTuple):
     """Axes along which the devices' values are still to be summed, and along which they were summed."""
 

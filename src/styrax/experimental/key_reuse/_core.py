@@ -37,7 +37,7 @@ from ...random.gammas import random_gamma_p
 from ...transforms import ad, batching
 from ...transforms.checkpoint import remat_p
 from ...transforms.jit_rules import jit_p
-from ...transforms.tracing import make_jaxpr
+from ...transforms.looking import make_jaxpr
 
 Mask = bool | np.bool_ | np.ndarray
 

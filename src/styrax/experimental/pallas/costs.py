@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.programs.jaxpr import ClosedJaxpr, JaxprEqn
 from ...core.types.typing import PyTree
-from ...transforms.tracing import make_jaxpr
+from ...transforms.looking import make_jaxpr
 from .specs import CostEstimate
 
 _ONE_OPERATION = frozenset("add sub mul div max min and or xor not neg floor ceil round".split())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays import backends
+from styrax.core.arrays.mesh import told_by_types
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -149,6 +150,10 @@ ad.deflinear2(psum_invariant_p, _psum_invariant_transpose)
 
 def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     axes = _names(axis_name)
+    if primitive is psum_p and groups is None:
+        axes = told_by_types(axes)
+        if not axes:
+            return x
     if groups is not None and sorted(i for g in groups for i in g) != list(range(sum(map(len, groups)))):
         raise ValueError(f"axis_index_groups must cover all indices exactly once, got {groups}")
     if groups is not None and any(isinstance(a, int) for a in axes):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from styrax.core import hooks
+from styrax.core.arrays.mesh import told_by_types
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.settings import config
@@ -128,7 +129,7 @@ def known_along(aval: Any, name: AxisName) -> Mark | None:
 def varying(x: Any, axes: Sequence[AxisName], spread: bool = False) -> Any:
     """A value that varies along axes, as far as types tell of it."""
     aval = get_aval(x)
-    missing = tuple(n for n in axes if n not in aval.vma)
+    missing = tuple(n for n in told_by_types(axes) if n not in aval.vma)
     for kind, told in zip(("unreduced", "reduced"), aval.sums or (), strict=False):
         if told.intersection(missing):
             raise ValueError(f"pvary cannot accept args which are {kind}. Got {aval.str_short(True)} and "
@@ -183,6 +184,8 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
     if not isinstance(axis_name, (tuple, str)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     names: tuple[Any, ...] = _names(axis_name)
+    if to == "varying":
+        names = told_by_types(names)
     unbound = [name for name in names if name not in state.axis_sizes]
     if unbound and to == "unreduced":
         raise ValueError(f"Unsupported pcast from=invarying, to={to!r}")

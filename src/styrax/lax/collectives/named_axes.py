@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.mesh import told_by_types
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -158,6 +159,8 @@ def axis_index(axis_name: AxisName) -> Array:
         _check_bound((axis_name,), "axis_index")
         if isinstance(axis_name, int) and axis_name not in state.axis_sizes:
             raise NameError(f"unbound axis name: {axis_name}")
+        if avals.manual and not told_by_types((axis_name,)):
+            return lax.full((), 0, np.int32)
         return axis_index_p.bind(axis_name=axis_name)
     index: Any = np.int32(0)
     stride = 1

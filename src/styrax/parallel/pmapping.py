@@ -1,64 +1,33 @@
-"""`pmap` and `shard_map`: one program, each device its part of the data, collectives between them.
-
-The devices of a platform that shares their memory are mapped over as `vmap` maps (see `blocks`).
-"""
+"""`pmap`: a function on all devices at once, each on its slice of the arguments."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.arrays import backends, by_device, differing, host_devices
-from ..core.arrays import mesh as meshes
+from ..core.arrays import backends, host_devices
 from ..core.arrays.array import Array
-from ..core.arrays.devices import Device, ManyDevices, together
-from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
-from ..core.arrays.moving import home
+from ..core.arrays.devices import Device
+from ..core.arrays.mesh import Mesh
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec
 from ..core.hooks import lax
 from ..core.programs.following import spread_alike
 from ..core.tracing.source import api_boundary
-from ..core.tracing.trace import Tracer, get_aval, state
+from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
-from ..core.types.avals import AbstractRef
 from ..core.types.typing import AxisName, Function, PyTree
-from ..lax.collectives.device_values import axes_apart, device_values_p, of_device_values_p
-from ..lax.collectives.placing import constrain, device_put, reshard_p, untold
+from ..lax.collectives.placing import device_put
 from ..transforms.batch import batch_flat, matchaxis, moveaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
 from ..transforms.mapped_axis import Across, AxisData
 from ..transforms.naming import check_callable, wraps
-from ..transforms.references import Ref
-from ..transforms.views import apart
-from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
+from .blocks import device_axes
 from .differing_copies import own_blocks, with_own_copies
-from .map_specifications import (
-    Place,
-    by_leaf,
-    check_argument,
-    check_inferred,
-    check_result,
-    check_results,
-    check_specifications,
-    check_spread,
-    own_spec,
-)
-from .marked_sums import Marked
-from .other_axes import entries_over, seen_along, with_entries
-
-
-class _Infer:
-    """Stands for specifications that are read off the arguments."""
-
-    def __repr__(self) -> str:
-        return "jax.sharding.Infer"
-
-
-Infer = _Infer()
+from .whereabouts import movable, spread_over
 
 
 @api_boundary
@@ -118,8 +87,8 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         if not backends.several and devices is None:
             return _fun(*args, **kwargs)
         size = given.check(args, kwargs)
-        moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
-        outs = _fun(*moved, **tree.tree_map(_anywhere, kwargs))
+        moved = tuple(x if i in statics else tree.tree_map(movable, x) for i, x in enumerate(args))
+        outs = _fun(*moved, **tree.tree_map(movable, kwargs))
         for i in (i for i in donated if i < len(args)):
             for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
                 if isinstance(y, Array) and y.is_deleted():
@@ -197,7 +166,8 @@ class _Layout:
         """Results that tell that they are on the devices."""
         leaves, structure = tree.tree_flatten(outs)
         told = [self.along(size, x, a) for x, a in zip(leaves, _leaf_axes(self.out_axes, outs), strict=True)]
-        return tree.tree_unflatten(structure, [_spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)])
+        return tree.tree_unflatten(structure, [spread_over(x, s.spec, s.mesh)
+                                               for x, s in zip(leaves, told, strict=True)])
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
         """The size of the mapped axis. ValueError for an argument that is committed to lie elsewhere."""
@@ -221,7 +191,7 @@ class _Layout:
             if not isinstance(x, (Array, np.ndarray)) or isinstance(x, Tracer):
                 return x
             told = self.along(size, x, axis)
-            return _spread(x if isinstance(x, Array) else device_put(x), told.spec, told.mesh)
+            return spread_over(x if isinstance(x, Array) else device_put(x), told.spec, told.mesh)
 
         found: list[Any] = []
         for i, x in enumerate(args):
@@ -248,7 +218,7 @@ class _Layout:
         dims = _leaf_axes(axes_in, given) + [None if alone else 0] * len(tree.tree_leaves(kwargs))
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         told = [None if d is None else self.along(size, x, d) for x, d in zip(leaves, dims, strict=True)]
-        leaves = [x if s is None else _spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
+        leaves = [x if s is None else spread_over(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
         if not alone and across is None:
             leaves, dims = self._own_copies(leaves, dims, size)
         flat = FlatFunction(one, in_tree)
@@ -292,16 +262,6 @@ def _refuse_nesting(axis_name: AxisName | None) -> None:
     if around:
         raise ValueError(f"The context mesh, with axes {around}, should match the mesh passed to shard_map, with axes "
                          f"{(_UNNAMED if axis_name is None else axis_name,)}: maps over devices do not nest")
-
-
-def _anywhere(x: Any) -> Any:
-    """An array that may be moved to where it is needed."""
-    if not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed or x.buffer is None or isinstance(
-            x.buffer.device, ManyDevices):
-        return x
-    out = type(x)(x.aval, x.buffer)
-    out._numpy = x._numpy  # by which donation sees that NumPy looks into the memory
-    return out
 
 
 def _leaf_axes(axes: Any, values: Any) -> list[Any]:
@@ -381,206 +341,4 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
     return size
 
 
-@api_boundary
-def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTree = Infer,
-              mesh: Mesh | AbstractMesh | None = None, axis_names: Set[AxisName] = frozenset(),
-              check_vma: bool = True) -> Function:
-    """Runs a function on all devices of a mesh, each on its part of the arguments.
-
-    Args:
-      f: a function of trees of arrays; without it, a decorator.
-      out_specs: a tree of `PartitionSpec`s, a prefix of the results: how the devices' parts make up the results.
-      in_specs: the same for the arguments: how they are cut into parts. By default as they are spread already.
-      mesh: the mesh; by default the one in force.
-      axis_names: the axes of the mesh that the function knows of, by default all.
-      check_vma: whether to check that results said to be equal on all devices are.
-
-    Returns:
-      A function of the same arguments.
-
-    Raises:
-      ValueError: there is no mesh, or a specification does not fit the mesh or an argument.
-    """
-    if f is None:
-        return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
-                                 check_vma=check_vma)
-
-    if not callable(f):
-        raise TypeError(f"shard_map requires a callable for its first argument, but got {f} of type {type(f)}.")
-    if not isinstance(axis_names, (set, frozenset)):
-        raise TypeError("`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
-                        f"{type(axis_names)}")
-
-    @wraps(f)
-    def mapped(*args: Any) -> Any:
-        used = _mesh(mesh)
-        if not set(axis_names) <= set(used.axis_names):
-            raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
-                             f"mesh.axis_names={frozenset(used.axis_names)}")
-        names = [n for n in used.axis_names if not axis_names or n in axis_names]
-        if in_specs is Infer:
-            check_inferred(used, names)
-        for what, told in (("in_specs", () if in_specs is Infer else in_specs), ("out_specs", out_specs)):
-            check_specifications(what, told, used, names)
-        args = apart(args)
-        leaves, in_tree = tree.tree_flatten((args, {}))
-        if any(type(x) is Ref for x in leaves) or _is_apart(used) and state.trace.is_eval:
-            return jit(mapped)(*args)  # what references hold is changed by a program; devices are given one
-        if isinstance(used, AbstractMesh) and meshes.in_force().empty:
-            used = _mesh_of(leaves, used)
-        flat = FlatFunction(f, in_tree)
-        specs = [own_spec(x, names) for x in leaves] if in_specs is Infer else by_leaf("in_specs", in_specs, args)
-        for i, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
-            check_argument(Place(flat, in_specs, i), get_aval(x), spec, used)
-            check_spread(get_aval(x), spec, used, names)
-        sizes = {n: used.shape[n] for n in names}
-        checked = bool(check_vma)
-        inside = used.abstract_mesh
-        spread = used if isinstance(used, Mesh) and host_devices.cohort is not None and used.is_multi_process else None
-        if spread is not None:
-            from . import process_mapping
-
-            sizes, across = process_mapping.local_sizes(spread, names)
-            blocks = [process_mapping.cut(x, s, spread) for x, s in zip(leaves, specs, strict=True)]
-        else:
-            across = NONE_ACROSS
-            explicit = [entries_over(get_aval(x), set(used.explicit_axes) - set(names)) for x in leaves]
-            # what devices have of sums is told apart by types
-            alike = checked or any(s is not None and (s.unreduced or s.reduced) for s in specs)
-            own = [None if alike else own_blocks(x, s or PartitionSpec(), used, sizes)
-                   for x, s in zip(leaves, specs, strict=True)]
-            leaves = [_given(x, s, used, checked) for x, s in zip(leaves, specs, strict=True)]
-        inside = inside.update(axis_types=tuple(AxisType.Manual if n in sizes else t for n, t in zip(
-            inside.axis_names, inside.axis_types, strict=True)))
-        with use_abstract_mesh(inside), by_device.over(_shown(used, leaves) if spread is None else None):
-            if spread is None:
-                blocks = [cut(x, PartitionSpec() if s is None else s, sizes) if o is None else o
-                          for x, s, o in zip(leaves, specs, own, strict=True)]
-                blocks = [(seen_along(x, inside, (*(None,) * len(varies), *entries)), varies)
-                          for (x, varies), entries in zip(blocks, explicit, strict=True)]
-            marked = Marked(flat, specs)
-            results = over_devices(marked if checked and spread is None else flat, blocks, sizes, checked, across)
-            explicit = [entries_over(get_aval(x), set(inside.explicit_axes))[len(varies):] for x, varies in results]
-            results = [(untold(x), varies) for x, varies in results]
-        whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
-        wanted = by_leaf("out_specs", out_specs, whole, none=False)
-        outs = []
-        known = list(zip(results, wanted, explicit, marked.of_results(results), strict=True))
-        check_results(flat.__name__, [check_result(Place(flat, out_specs, i), x, varies, spec, used, checked, sums)
-                                      for i, ((x, varies), spec, _, sums) in enumerate(known)], used,
-                      all(not isinstance(x, Tracer) for x, _ in results))
-        for (x, varies), spec, entries, _ in known:
-            if spread is not None:
-                outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
-            else:
-                outs.append(_result(x, varies, spec, entries, used, sizes, alike))
-        return tree.tree_unflatten(flat.structure, outs)
-
-    return mapped
-
-
-def _result(x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None, entries: Sequence[Any],
-            mesh: Mesh | AbstractMesh, sizes: dict[AxisName, int], alike: bool) -> Any:
-    """A result of blocks `[*varies, *block]` under a specification; `entries`: how it is spread over other axes;
-    `alike`: whether copies that are told to be are."""
-    copies = None if alike else with_own_copies(x, varies, spec or PartitionSpec(), mesh, sizes)
-    if copies is not None:
-        return _spread(copies, spec, mesh) if isinstance(copies, Tracer) else copies
-    whole_spec = None if spec is None and not any(entries) else with_entries(spec, entries)
-    return _spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), whole_spec, mesh)
-
-
-def _shown(mesh: Mesh | AbstractMesh, leaves: Sequence[Any]) -> Mesh | None:
-    """The mesh, if the function runs at once on all its devices: what these have may be printed."""
-    traced = not state.trace.is_eval or any(isinstance(x, Tracer) for x in leaves)
-    return None if traced or isinstance(mesh, AbstractMesh) else mesh
-
-
-def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, checked: bool) -> Any:
-    """An argument, or its summands, as an array that may be moved, whose type tells nothing of a sharding.
-
-    A traced one says how it is spread, and so does its derivative.
-    """
-    if not isinstance(x, Tracer):
-        committed = isinstance(x, Array) and x.committed and state.trace.is_eval
-        if committed and isinstance(mesh, Mesh) and x.devices() != set(mesh.devices.flat):
-            raise ValueError("Received incompatible devices for jitted computation. Got an argument with shape "
-                             f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and "
-                             f"shard_map with device ids {[d.id for d in mesh.devices.flat]}")
-        x = _anywhere(x if isinstance(x, Array) else device_put(x))
-        if differing.differs(x):  # which nothing tells here
-            x = differing.copy_on(x, x.buffer.device)
-        if axes_apart(x.aval.given_sharding):
-            return device_values_p.bind(x, equal=checked)
-        return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
-    aval = get_aval(x)
-    if getattr(aval, "given_sharding", None) is None and not isinstance(aval, AbstractRef):
-        x = _told(x, PartitionSpec() if mesh.explicit_axes else spec, mesh)
-    apart = axes_apart(getattr(get_aval(x), "given_sharding", None))
-    return device_values_p.bind(x, equal=checked) if apart else untold(x)
-
-
-def _mesh(mesh: Any) -> Mesh | AbstractMesh:
-    """The mesh that is given, else the one in force. ValueError where there is none."""
-    if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
-        raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
-                        f"its second argument, but got {mesh} of type {type(mesh)}.")
-    used = mesh if mesh is not None else meshes.in_force()
-    if used.empty:
-        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
-    around = meshes.get_abstract_mesh()
-    if mesh is not None and not around.empty and around.shape_tuple != used.shape_tuple:
-        raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {used}")
-    mapped = device_axes()
-    if mapped and around.empty and not set(mapped) <= set(used.axis_names):
-        raise ValueError(f"The context mesh, with axes {mapped}, should match the mesh passed to shard_map {used}")
-    return used
-
-
-def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
-    """The mesh over which arrays are spread, in place of one without its devices.
-
-    Raises:
-      ValueError: an array is spread over no mesh, or over another one.
-    """
-    found: Mesh | AbstractMesh = mesh
-    for x in leaves:
-        if isinstance(x, Tracer):
-            continue
-        told = getattr(x, "sharding", None)
-        if not isinstance(told, NamedSharding):
-            raise ValueError("Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
-                             "`AbstractMesh` to the mesh argument.")
-        if told.mesh.shape_tuple != mesh.shape_tuple:
-            raise ValueError(f"Mesh shape of the input {told.mesh.shape_tuple} does not match the mesh shape passed to "
-                             f"shard_map {mesh.shape_tuple} for shape {x.aval.str_short()}")
-        found = told.mesh
-    return found
-
-
-def _is_apart(mesh: Mesh | AbstractMesh) -> bool:
-    """Whether it is over devices that operations do not run on by default."""
-    return isinstance(mesh, Mesh) and host_devices.cohort is None and home(tuple(mesh.devices.flat)) is not None
-
-
-def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """A result that tells how it is spread; given by what devices have, where it is still to be summed, or was."""
-    if spec is not None and (spec.unreduced or spec.reduced):
-        return of_device_values_p.bind(x, sharding=NamedSharding(
-            mesh.abstract_mesh if isinstance(x, Tracer) else mesh, spec))
-    if isinstance(mesh, AbstractMesh) and spec is not None and mesh.explicit_axes and isinstance(x, Tracer):
-        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec))
-    if spec is None or not isinstance(mesh, Mesh):
-        return x
-    if not isinstance(x, Tracer):
-        return device_put(x, NamedSharding(mesh, spec))
-    if mesh.explicit_axes:
-        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec))
-    return _told(x, spec, mesh)
-
-
-def _told(x: Tracer, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """A traced value of which the program says on which devices it is, where there are several."""
-    if spec is None or not isinstance(mesh, Mesh) or not (backends.several or together(tuple(mesh.devices.flat))):
-        return x
-    return constrain(x, NamedSharding(mesh, spec))
+__all__ = ["pmap"]
