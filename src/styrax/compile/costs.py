@@ -131,19 +131,20 @@ def size(body: Sequence[Statement]) -> float:
     return sum(1 + computing(s.exprs()) for s in statements(body))
 
 
-def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf, called: bool = True
-                 ) -> float:
-    """Roughly how many instructions a call executes, if loops that may never end by themselves turn `endless` times;
-    infinity where the length of others is not known. Those of the functions that it calls count unless `called` is
-    False."""
+def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf, called: bool = True,
+                 ending: float = math.inf) -> float:
+    """Roughly how many instructions a call executes, if loops that may never end by themselves turn `endless` times,
+    and others whose turns nobody knows `ending` times; infinity where the length of others is not known. Those of the
+    functions that it calls count unless `called` is False."""
     total = 0.0
     for s in body:
         if isinstance(s, While):
-            if not s.open_ended or endless == math.inf:
+            trips = endless if s.open_ended else math.inf if endless == math.inf else ending
+            if trips == math.inf:
                 return math.inf
-            total += times * endless * (1 + computing(s.exprs()))
-            if endless:
-                total += sum(instructions(inner, times * endless, endless, called) for inner in s.bodies())
+            total += times * trips * (1 + computing(s.exprs()))
+            if trips:
+                total += sum(instructions(inner, times * trips, endless, called, ending) for inner in s.bodies())
             continue
         if called and isinstance(s, Call):
             total += times * s.work
@@ -152,9 +153,9 @@ def instructions(body: Sequence[Statement], times: float = 1.0, endless: float =
             total += times * s.rows * s.columns / TURNED
         if isinstance(s, Copy):
             total += times * (1 + s.count / 32) if isinstance(s.count, int) else math.inf
-        for inner, trips in zip(s.bodies(), turns(s, math.inf), strict=True):
-            if trips:  # (for ever of nothing is nothing)
-                total += instructions(inner, times * trips, endless, called)
+        for inner, often in zip(s.bodies(), turns(s, math.inf), strict=True):
+            if often:  # (for ever of nothing is nothing)
+                total += instructions(inner, times * often, endless, called, ending)
     return total
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
-from ..compile.ir.loopir import Buffer, BufferKind, Store, Transpose
+from ..compile.ir.loopir import Buffer, Store, Transpose
 from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
-from .turning import called, turned
+from .turning import called, goes_in, turned
 from .writer import Lanes, Writer
 
 AHEAD = 16  # turns of a loop that prefetching looks ahead
@@ -199,13 +199,13 @@ class Accesses:
         return names[row * len(parts) + (part or 0)]
 
     def turn(self, s: Transpose) -> None:
-        """A tile of scratch memory from rows, or rows from one, by a function of its own."""
-        symbol, into = called(s), s.target.kind is BufferKind.SCRATCH
+        """Columns of a matrix from rows, or rows from a tile in scratch memory, by a function of its own."""
+        symbol, into = called(s), goes_in(s)
         target = self._block(s.target, s.target_offset, s.target_stride * (s.columns - 1) + s.rows)
         source = self._block(s.source, s.source_offset, s.source_stride * (s.rows - 1) + s.columns)
-        given = (f"ptr {target}, ptr {source}, i64 {s.source_stride}" if into else
+        given = (f"ptr {target}, i64 {s.target_stride}, ptr {source}, i64 {s.source_stride}" if into else
                  f"ptr {target}, i64 {s.target_stride}, ptr {source}")
-        self.writer.declare(f"declare void @{symbol}({'ptr, ptr, i64' if into else 'ptr, i64, ptr'}, i64)")
+        self.writer.declare(f"declare void @{symbol}({'ptr, i64, ptr, i64' if into else 'ptr, i64, ptr'}, i64)")
         self.line(f"call void @{symbol}({given}, i64 {s.columns if into else s.rows})")
 
     def _block(self, buffer: Buffer, start: Expr, count: int) -> str:

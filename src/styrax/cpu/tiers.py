@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making, ever
 GAIN = 40e-6  # seconds, about, that LLVM saves with each expression of a program by generating code quickly
 LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
+SEARCH = 32  # turns, about, of a library's loops that end by themselves: searches, insertions, series
 HOT = 2  # calls that prove that there will be more
 
 
@@ -38,7 +39,7 @@ def first_level(program: Program) -> int:
     if program.generic:
         return llvm.BRIEF
     # Kernels that are called are no slower. Loops of unknown length are tried for a short time only.
-    own = instructions(program.statements, endless=1.0, called=False)
+    own = instructions(program.statements, endless=1.0, called=False, ending=SEARCH)
     return llvm.BRIEF if own * LOSS < len(program.builder.arena.nodes) * GAIN else 1
 
 

@@ -1,9 +1,9 @@
 """Matrices turned in registers, as LLVM IR compiled when a program first asks.
 
-What generated code calls, for elements of SIZE bytes and tiles of LANES rows in scratch memory::
+What generated code calls, for elements of SIZE bytes, and LANES rows or tiles of so many in scratch memory::
 
-    declare void @turn_in_SIZE_LANES(ptr tile, ptr source, i64 stride, i64 length)
-        tile[LANES·c + r] = source[stride·r + c] for r < LANES and c < length
+    declare void @turn_in_SIZE_LANES(ptr target, i64 apart, ptr source, i64 stride, i64 length)
+        target[apart·c + r] = source[stride·r + c] for r < LANES and c < length
     declare void @turn_out_SIZE_LANES(ptr target, i64 stride, ptr tile, i64 length)
         target[stride·r + c] = tile[LANES·c + r] for r < LANES and c < length
 
@@ -41,9 +41,14 @@ def turned(parts: Sequence[str], v: str, op: Callable[[str], str]) -> list[str]:
     return parts
 
 
+def goes_in(s: Transpose) -> bool:
+    """Whether rows become columns; else a tile in scratch memory becomes rows again."""
+    return s.target.kind is BufferKind.SCRATCH or s.source.kind is not BufferKind.SCRATCH
+
+
 def called(s: Transpose) -> str:
     """The function that a transposition calls."""
-    into = s.target.kind is BufferKind.SCRATCH
+    into = goes_in(s)
     return f"turn_{'in' if into else 'out'}_{s.source.dtype.itemsize}_{s.rows if into else s.columns}"
 
 
@@ -70,7 +75,7 @@ class _Text:
         return f"%v{len(self.lines) - 1}"
 
     def function(self, into: bool) -> str:
-        parameters = "ptr %tile, ptr %far, i64 %stride" if into else "ptr %far, i64 %stride, ptr %tile"
+        parameters = "ptr %tile, i64 %apart, ptr %far, i64 %stride" if into else "ptr %far, i64 %stride, ptr %tile"
         self.lines += ["entry:", f"  %last = sub i64 %length, {self.group}", "  br label %strip", "strip:",
                        "  %at = phi i64 [ 0, %entry ], [ %next, %strip ]",
                        "  %c = call i64 @llvm.smin.i64(i64 %at, i64 %last)"]
@@ -85,10 +90,10 @@ class _Text:
         pieces = [self.op(f"load {self.piece}, ptr {at}, align {self.size}") for at in self._rows()]
         vectors = [self._joined(pieces[i::self.group]) for i in range(self.group)]
         for k, vector in enumerate(self._columns(vectors)):
-            self.lines.append(f"  store {self.vector} {vector}, ptr {self._of_tile(k)}, align {self.size}")
+            self.lines.append(f"  store {self.vector} {vector}, ptr {self._of_tile(k, '%apart')}, align {self.size}")
 
     def _strip_out(self) -> None:
-        columns = self._columns([self.op(f"load {self.vector}, ptr {self._of_tile(k)}, align {self.size}")
+        columns = self._columns([self.op(f"load {self.vector}, ptr {self._of_tile(k, self.lanes)}, align {self.size}")
                                  for k in range(self.group)])
         for row, at in enumerate(self._rows()):
             block, k = divmod(row, self.group)
@@ -104,8 +109,9 @@ class _Text:
             out.append(self.op(f"getelementptr {self.t}, ptr {out[-1]}, i64 %stride"))
         return out
 
-    def _of_tile(self, k: int) -> str:
-        index = self.op(f"add i64 {self.op(f'mul i64 %c, {self.lanes}')}, {k * self.lanes}")
+    def _of_tile(self, k: int, apart: int | str) -> str:
+        column = self.op(f"add i64 %c, {k}")
+        index = self.op(f"mul i64 {column}, {apart}")
         return self.op(f"getelementptr {self.t}, ptr %tile, i64 {index}")
 
     def _joined(self, pieces: Sequence[str]) -> str:

@@ -181,7 +181,8 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             ones = lax.eq(rows, lax.add(columns, np.int32(offset)))
             units = lax.convert_element_type_p.bind(
                 ones, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
-            found.append(hooks.varying(lax.reshape(units, (total, *aval.shape)), in_order(aval.vma), spread=True))
+            axes = in_order(getattr(aval, "vma", ()))  # (references have none)
+            found.append(hooks.varying(lax.reshape(units, (total, *aval.shape)), axes, spread=True))
         offset += n
     return found
 

@@ -28,6 +28,7 @@ from ..ir.values import Define, Opaque, Point, Reduce
 from ..program import Program
 from .fuse import Branching, Member, Unit
 from .nest import Nest
+from .transposition import copied
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
@@ -67,6 +68,9 @@ class Scheduler:
 
     def run(self) -> list[Statement]:
         nest = self.nest
+        turned = copied(nest)
+        if turned is not None:
+            return self._divisible(turned, nest.elements, nest.width)
         vector, width, rows = nest.vector, nest.width, nest.rows
         outer, in_inner = list(nest.outer), vector in nest.inner
         if vector is not None and nest.inner and rows is None:

@@ -8,13 +8,20 @@ lanes: `unroll_and_jam` loads such a tile row by row and turns it. Before, and a
 
     nest[i0, i1; ] i1 vector(16), i0 jam(16):
       outer -1: point[i0, i1] out0[(64*i0 + i1)] = arg0[(i0 + 48*i1)]
+
+What is only copied needs no code of its own: the scheduler asks `copied` for statements that turn some rows each, by
+functions that are compiled once.
 """
 
 from __future__ import annotations
 
 from ..ir.expr import COSTS, Expr, coefficient
+from ..ir.loopir import Loop, Statement, Transpose
+from ..ir.values import Point
 from .nest import Nest, choosing
 
+STRIP = 16  # bytes of a row that such a function takes at a time
+SIZES = (2, 4, 8)  # of elements in bytes, of which matrices are turned by functions
 LARGE = 1 << 14  # elements from which a tile pays for its code where each row makes choices of its own
 
 
@@ -52,6 +59,41 @@ def _rows(nest: Nest) -> Expr | None:
             if turned:
                 return u
     return None
+
+
+def copied(nest: Nest) -> list[Statement] | None:
+    """The statements of a nest in tiles that copies elements and does nothing else, if it is one."""
+    u, v, lanes, b = nest.rows, nest.vector, nest.abreast, nest.b
+    op = nest.members[0].op
+    if u is None or v is None or nest.inner or len(nest.members) > 1 or not isinstance(op, Point):
+        return None
+    load, rows, columns = op.value, b.extents[v], b.extents[u]
+    if load.op != "load" or load.attr[1] is not None or load.attr[0].dtype != op.buffer.dtype or lanes != nest.width:
+        return None
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return None
+    size = op.buffer.dtype.itemsize
+    if size not in SIZES or min(lanes, columns) * size < STRIP:
+        return None
+    (place,) = load.args
+    steps = [coefficient(b.arena, e, w) for e, w in ((op.place, v), (op.place, u), (place, u), (place, v))]
+    if not all(s is not None and s.op == "const" for s in steps):
+        return None
+    across, apart, along, stride = (s.attr for s in steps if s is not None)
+    if across != 1 or along != 1 or apart < 1 or stride < 1:
+        return None
+    count = -(-rows // lanes)
+    block = b.loop_var(count)
+    first = b.imul(block, lanes) if count > 1 else b.int(0)
+    if rows % lanes:  # the last rows are turned with some of those before, which become the same again
+        first = b.min(first, b.int(rows - lanes))
+    at = {v: first, u: b.int(0)}
+    target, source = (b.arena.substitute(e, at, dict(at)) for e in (op.place, place))
+    turned: Statement = Transpose(op.buffer, target, apart, load.attr[0], source, stride, lanes, columns)
+    loops = [w for w in (*nest.outer, block) if w is not u and w is not v and b.extents[w] != 1]
+    for w in sorted(loops, key=nest.size):  # the longest outside, for threads
+        turned = Loop(w, b.extents[w], [turned])
+    return [turned]
 
 
 run = choosing(transposed)
