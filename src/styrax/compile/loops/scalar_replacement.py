@@ -150,8 +150,9 @@ class _Replacement:
             found = self.touched[s] = self._own(s).union(*[self._uses(x) for inner in s.bodies() for x in inner])
         return found
 
-    def _at_home(self, body: Sequence[Statement]) -> Iterator[Buffer]:
-        """The buffers whose uses are all in this list (of which those around know nothing), but in none inside."""
+    def _at_home(self, body: Sequence[Statement]) -> Iterator[tuple[Buffer, list[Statement]]]:
+        """The buffers whose uses are all in this list (of which those around know nothing), but in none inside; with
+        the statements that use them, in order."""
         users: dict[Buffer, list[Statement]] = {}
         for s in body:
             for buffer in self._uses(s):
@@ -160,21 +161,20 @@ class _Replacement:
             if buffer not in self.scalars:
                 inside = sum(any(buffer in self._uses(x) for x in inner) for inner in by[0].bodies())
                 if len(by) > 1 or inside != 1 or buffer in self._own(by[0]):
-                    yield buffer
+                    yield buffer, by
 
-    def _assigned_once(self, buffer: Buffer, body: Sequence[Statement]) -> bool:
-        """Whether each element is written once, by a statement of this list, before it is read."""
-        at: dict[int, int] = {}
-        for i, s in enumerate(body):
-            if any(buffer in self._uses(x) and not self._only_reads(x, buffer) for inner in s.bodies() for x in inner):
+    def _assigned_once(self, buffer: Buffer, users: Sequence[Statement]) -> bool:
+        """Whether each element is written once, by one of these statements of a list, before it is read."""
+        known: set[int] = set()
+        for s in users:
+            if not known.issuperset(self._read(s, buffer)):
                 return False
-            for place in self._written(s, buffer):
-                if place in at:
-                    return False
-                at[place] = i
-        for i, s in enumerate(body):
-            if buffer in self._uses(s) and any(at.get(place, i) >= i for place in self._read(s, buffer)):
+            if any(not self._only_reads(x, buffer) for inner in s.bodies() for x in inner):
                 return False
+            written = self._written(s, buffer)
+            if not known.isdisjoint(written):
+                return False
+            known.update(written)
         return True
 
     def _only_reads(self, s: Statement, buffer: Buffer) -> bool:
@@ -204,13 +204,13 @@ class _Replacement:
         if not any(self._uses(s) for s in old):
             return old
         out: list[Statement] = []
-        for buffer in sorted(self._at_home(old), key=lambda b: b.name):
+        for buffer, users in sorted(self._at_home(old), key=lambda found: found[0].name):
             origins = self.b.declarations.origins
             scalars = self.scalars[buffer] = [self.b.mutable(buffer.dtype) for _ in range(buffer.size)]  # type: ignore[arg-type]
             for k, scalar in enumerate(scalars):
                 origins[scalar] = origins.get(buffer, ())
                 self.memo[self.b.load(buffer, self.arena.int(k))] = scalar
-            if self._assigned_once(buffer, old):
+            if self._assigned_once(buffer, users):
                 self.values.add(buffer)
             else:
                 out += [Declare(scalar, None) for scalar in scalars]
