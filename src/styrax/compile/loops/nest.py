@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.expr import COSTS, Expr, Index, coefficient, show, unwrap, walk
+from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, coefficient, show, unwrap, walk
 from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Point, Reduce
@@ -30,6 +30,7 @@ from ..program import Program
 from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
 
 UNIFORM = 0.9  # what an access is worth that is the same in all lanes, where a contiguous one is worth 1
+GATHER = 16  # estimated instructions around each read at a place read from memory, up to which lanes do not pay for it
 GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
 
@@ -246,6 +247,8 @@ def choosing(choose: Callable[[Nest], Nest]) -> Callable[[Program], Program]:
 def planned(nest: Nest, vector_bytes: int) -> Nest:
     """The nest with its loops in order, and the one that is the vector."""
     vector = _vector(nest)
+    if vector is not None and _mostly_gathers(nest, vector):
+        vector = None
     elements = nest.count(nest.outer) * nest.count(nest.inner) * nest.work()
     return nest.replace(
         vector=vector, width=1 if vector is None else vector_width(nest, vector, vector_bytes), elements=elements,
@@ -332,6 +335,15 @@ def _vector(nest: Nest) -> Expr | None:
             best, best_score = v, score
     extent = None if best is None else nest.b.extents[best]
     return None if isinstance(extent, int) and extent < 2 else best
+
+
+def _mostly_gathers(nest: Nest, vector: Expr) -> bool:
+    """Whether lanes would do little but read here and there: one by one, that takes half the time."""
+    if nest.inner or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
+        return False
+    far = sum(n.op == "load" and bool(n.args[0].reads) and vector in n.args[0].deps
+              and coefficient(nest.b.arena, n.args[0], vector) is None for n in nest.nodes())
+    return 0 < far and nest.work() <= GATHER * far
 
 
 def vector_width(nest: Nest, vector: Expr, vector_bytes: int) -> int:
