@@ -110,3 +110,14 @@ def test_no_memory_in_the_loop():
     loop, = [s for s in compiled.statements if isinstance(s, While)]
     assert not any(isinstance(s, (Store, Copy)) for s in statements([loop]))
     assert not compiled.placement.workspace
+
+
+@pytest.mark.parametrize("change", ["set", "add", "subtract", "max"])
+@pytest.mark.parametrize("mode", ["drop", "clip", "fill"])
+@pytest.mark.parametrize("at", [0, -1, -2, 5, 2147483647, -2147483648])
+def test_elements_that_are_not_there(at, mode, change):
+    def changed(j):
+        return j.jit(lambda x, v: getattr(j.numpy.asarray(x).at[at], change)(v, mode=mode))
+
+    x, v = np.array([1.5], np.float32), np.float32(2)
+    np.testing.assert_array_equal(changed(styrax)(x, v), changed(real)(x, v))

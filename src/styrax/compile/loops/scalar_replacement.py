@@ -65,9 +65,10 @@ def run(program: Program) -> Program:
     return program.with_statements(_Replacement(program.builder, gone).body(program.statements))
 
 
-def _number(place: Expr) -> int | None:
-    """The place as a number, where it is one."""
-    return place.attr if place.op == "const" else None
+def _named(buffer: Buffer, place: Expr, count: int | None) -> bool:
+    """Whether elements are named by number. (Where a branch is never taken, there need not be such elements.)"""
+    return (place.op == "const" and count is not None and isinstance(buffer.size, int)
+            and 0 <= place.attr <= buffer.size - count)
 
 
 def _accesses(s: Statement) -> Iterator[tuple[Buffer, Expr, int | None]]:
@@ -114,12 +115,12 @@ class _Uses:
         for s in body:
             for buffer, place, count in _accesses(s):
                 self.found.add(buffer)
-                if spread or count is None or _number(place) is None:
+                if spread or not _named(buffer, place, count):
                     self.refused.add(buffer)
             self.refused.update(_passed(s))
             for e in s.exprs():
                 for n in known_loads(e) if e.reads else ():
-                    if not isinstance(s, READERS) or n.op != "load" or _number(n.args[0]) is None:
+                    if not isinstance(s, READERS) or n.op != "load" or not _named(n.attr[0], n.args[0], 1):
                         self.refused.add(n.attr[0])
             over = isinstance(s, Together) or isinstance(s, Loop) and (s.parallel or s.kind is not LoopKind.SERIAL)
             for inner in s.bodies():
