@@ -45,7 +45,7 @@ def _work(nest: Nest, member: Expr, count: int) -> float:
     """Estimated instructions of all members, of which each makes its own choices."""
     b = nest.b
     values = [m.op.value for m in nest.members if isinstance(m.op, Point)]
-    undecided = computing(values)
+    undecided = computing(values)  # (what is far too much is not written out for each member)
     if undecided * count <= RECORD or undecided > MEMBERS * RECORD / 2:
         return undecided * count
     out: list[Expr] = []
