@@ -76,6 +76,19 @@ stored:
 ready:
 """
 
+
+
+def entry(count: int) -> str:
+    """The entry of a trampoline of so many arguments, which refuses other numbers of them."""
+    return f"""entry:
+  %fits = icmp eq i64 %nargs, {count}
+  br i1 %fits, label %start, label %refuse
+refuse:
+  %none = call ptr @wrong()
+  ret ptr %none
+start:"""
+
+
 SAVE = "  %state = call ptr @PyEval_SaveThread()\n"
 RESTORE = "  call void @PyEval_RestoreThread(ptr %state)\n"
 
@@ -158,13 +171,7 @@ good:
 """
     return f"""
 define internal ptr @put_{name}(ptr %self, ptr %args, i64 %nargs) nounwind {{
-entry:
-  %two = icmp eq i64 %nargs, 2
-  br i1 %two, label %start, label %refuse
-refuse:
-  %none = call ptr @wrong()
-  ret ptr %none
-start:{address}
+{entry(2)}{address}
   %second = getelementptr ptr, ptr %args, i64 1
   %object = load ptr, ptr %second
   %wide = call {read}(ptr %object)
@@ -181,13 +188,7 @@ write:
   ret ptr %result
 }}
 define internal ptr @get_{name}(ptr %self, ptr %args, i64 %nargs) nounwind {{
-entry:
-  %one = icmp eq i64 %nargs, 1
-  br i1 %one, label %start, label %refuse
-refuse:
-  %none = call ptr @wrong()
-  ret ptr %none
-start:{address}
+{entry(1)}{address}
   %value = load {kind}, ptr %place
   %wide = {widened}
   %result = call ptr {make} %wide)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .dispatch import DECLARATIONS, OWN, READ, RESTORE, SAVE, built_in, definition
+from .dispatch import DECLARATIONS, OWN, READ, RESTORE, SAVE, built_in, definition, entry
 
 _FIELDS = ("function", "call", "block", "results")
 
@@ -30,13 +30,7 @@ success:
 }}
 {definition("launch")}
 define internal ptr @release(ptr %self, ptr %args, i64 %nargs) nounwind {{
-entry:
-  %one = icmp eq i64 %nargs, 1
-  br i1 %one, label %start, label %refuse
-refuse:
-  %none = call ptr @wrong()
-  ret ptr %none
-start:
+{entry(1)}
   %call = alloca [3 x i64], align 8
   store [3 x i64] [i64 24, i64 0, i64 0], ptr %call
   %block = getelementptr i64, ptr %call, i64 2

@@ -68,7 +68,7 @@ class Group:
 
     def __init__(self, op: Point | Reduce, aliases: Aliases):
         self.members: list[Member] = []
-        self.size = 0.0  # estimated instructions for each element, of what has joined
+        self.size = computing(operation_exprs(op))  # estimated instructions for each element, of what has joined
         self.reads: set[Buffer] = set()
         self.writes: set[Buffer] = set()
         self.stored: dict[Buffer, Member] = {}  # buffer -> the Point that stores it
@@ -251,7 +251,7 @@ class Fuser:
                readers: dict) -> tuple[int, Point | Reduce]:
         """The unit that an operation becomes part of, and the operation in that unit's variables."""
         reads: set = set()
-        its_loads = loads(op)
+        its_loads, size = loads(op), computing(operation_exprs(op))
         for e in operation_exprs(op):
             reads |= loaded_buffers(e, self.aliases)
             reads |= {d for d in e.deps if d.op == "get"}
@@ -263,25 +263,22 @@ class Fuser:
             earliest = max(earliest, position.get(w, -1), readers.get(w, -1))
         if earliest >= 0:
             group = out[earliest]
-            if isinstance(group, Group) and (moved := self._join(group, op, its_loads)) is not None:
+            if isinstance(group, Group) and (moved := self._join(group, op, its_loads, size)) is not None:
                 return earliest, moved
         for index in range(len(out) - 1, max(earliest, len(out) - 1 - LOOKBACK, -1), -1):
             group = out[index]
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
-                if (moved := self._join(group, op, its_loads)) is not None:
+                if (moved := self._join(group, op, its_loads, size)) is not None:
                     return index, moved
         out.append(Group(op, self.aliases))
         return len(out) - 1, op
 
     # -- joining ---------------------------------------------------------------------------------
-    def _join(self, group: Group, op: Point | Reduce, its_loads: Sequence[Expr]) -> Point | Reduce | None:
-        """Adds `op` to the group if its loops match and each value it needs is there when it needs it; the operation
-        in the group's variables."""
+    def _join(self, group: Group, op: Point | Reduce, its_loads: Sequence[Expr], size: float) -> Point | Reduce | None:
+        """Adds `op`, of so many instructions, to the group if its loops match and each value it needs is there when it
+        needs it; the operation in the group's variables."""
         own = op.vars if isinstance(op, Point) else op.outer + op.ranges
-        size = computing(operation_exprs(op))
-        if group.size + size > LARGE:
-            return None
-        if isinstance(op, Point) and not own:
+        if group.size + size > LARGE or isinstance(op, Point) and not own:
             return None
         if any(d in group.scalars for e in operation_exprs(op) for d in e.deps):
             return None  # needs a finished scalar: another nest
