@@ -50,9 +50,10 @@ FAMILIES = butterflies.family, microkernels.family, turning.family
 def text(program: Program, sizes: int = 0, level: int = 1) -> tuple[str, list[str]]:
     """A program as LLVM IR, and the units of it that are compiled apart. What it calls is compiled meanwhile."""
     progress.stage = "LLVM IR"
-    on_demand.compile_ahead(FAMILIES, _called(program), level)
+    threads = runtime.num_threads()
+    on_demand.compile_ahead(FAMILIES, _called(program), level, max(threads - 1, 1))
     module = generate(program, sizes)
-    return module.text(), module.units(runtime.num_threads())
+    return module.text(), module.units(threads)
 
 
 def _called(program: Program) -> set[str]:

@@ -1,11 +1,19 @@
-"""Functions that generated code calls, each compiled when a program first asks for it."""
+"""Functions that generated code calls, each compiled when a program first asks for it.
+
+Each is a module of its own, so that the disk cache has it for every program. What a program will ask for waits in a
+list, from which threads take one after another: some that are started for it, and the program's own when it comes to
+link and finds functions missing.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from . import background, llvm
+
+Wanted = tuple[str, int]  # a function, and LLVM's effort
 
 
 class Family:
@@ -15,48 +23,75 @@ class Family:
     def __init__(self, prefix: str, source: Callable[[str], str | None], tiered: bool = False):
         self.tiered = tiered
         self._prefix, self._source = f"{prefix}_", source
-        self._libraries: dict[tuple[str, int], llvm.Library] = {}
-        self._begun: set[tuple[str, int]] = set()  # by threads
-        self._lock = threading.RLock()
+        self._libraries: dict[Wanted, llvm.Library | None] = {}
+        self._waiting: list[Wanted] = []
+        self._begun: set[Wanted] = set()  # by some thread, which is at it
+        self._changed = threading.Condition()
         llvm.add_resolver(self.address)
         if tiered:
             llvm.add_resolver(lambda symbol: self.address(symbol, llvm.BRIEF), brief=True)
 
-    def compile_ahead(self, symbols: set[str], level: int = 1) -> None:
-        """Compiles those of these functions that are not compiled yet in a thread."""
+    def compile_ahead(self, symbols: set[str], level: int, threads: int) -> None:
+        """Compiles those of these functions that are not compiled yet in at most so many threads."""
         level = level if self.tiered and level == llvm.BRIEF else 1
         wanted = {(symbol, level) for symbol in symbols if symbol.startswith(self._prefix)}
-        wanted -= self._libraries.keys() | self._begun
-        if wanted:
-            self._begun.update(wanted)
-            background.start(lambda: self._compile(sorted(symbol for symbol, _ in wanted), level), "styrax-kernels")
+        with self._changed:
+            wanted -= self._libraries.keys() | self._begun | set(self._waiting)
+            self._waiting += sorted(wanted)
+        for _ in range(min(len(wanted), threads)):
+            background.start(self._compile_waiting, "styrax-kernels")
 
     def address(self, symbol: str, level: int = 1) -> int | None:
         """Where a function is; None where there is none of this name."""
         if not symbol.startswith(self._prefix):
             return None
-        self._compile([symbol], level)
-        library = self._libraries.get((symbol, level))
+        wanted = symbol, level
+        if wanted not in self._libraries:
+            with background.Work():
+                self._provide(wanted)
+        library = self._libraries[wanted]
         return None if library is None else library.address(symbol)
 
-    def _compile(self, symbols: Iterable[str], level: int) -> None:
-        """Compiles functions as one module: LLVM's time has a part for each."""
-        with background.Work(), self._lock:
-            missing = [symbol for symbol in symbols if (symbol, level) not in self._libraries]
-            texts = {symbol: text for symbol in missing if (text := self._source(symbol)) is not None}
-            if texts:
-                library = llvm.load(_joined(texts.values()), next(iter(texts)), level=level)
-                self._libraries.update(dict.fromkeys([(symbol, level) for symbol in texts], library))
+    def _provide(self, wanted: Wanted) -> None:
+        """Compiles a function, or others that wait while another thread is at it."""
+        while True:
+            with self._changed:
+                if wanted in self._libraries:
+                    return
+                if wanted in self._begun and not self._waiting:
+                    self._changed.wait()
+                    continue
+                mine = self._waiting[0] if wanted in self._begun else wanted
+                self._begin(mine)
+            self._compile(mine)
+
+    def _begin(self, wanted: Wanted) -> None:
+        self._begun.add(wanted)
+        if wanted in self._waiting:
+            self._waiting.remove(wanted)
+
+    def _compile_waiting(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    return
+                wanted = self._waiting[0]
+                self._begin(wanted)
+            with suppress(llvm.CompileError):  # who asks for it is told
+                self._compile(wanted)
+
+    def _compile(self, wanted: Wanted) -> None:
+        """Compiles a function that was begun."""
+        try:
+            text = self._source(wanted[0])
+            self._libraries[wanted] = None if text is None else llvm.load(text, wanted[0], level=wanted[1])
+        finally:
+            with self._changed:
+                self._begun.discard(wanted)
+                self._changed.notify_all()
 
 
-def _joined(texts: Iterable[str]) -> str:
-    """Modules as one that declares what they declare once."""
-    lines = [line for text in texts for line in text.split("\n")]
-    declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
-    return "\n".join([*declared, *(line for line in lines if line not in declared)])
-
-
-def compile_ahead(families: Iterable[Family], symbols: set[str], level: int) -> None:
+def compile_ahead(families: Iterable[Family], symbols: set[str], level: int, threads: int) -> None:
     """Compiles the functions that a program calls in threads, while the program itself is compiled."""
     for family in families:
-        family.compile_ahead(symbols, level)
+        family.compile_ahead(symbols, level, threads)

@@ -1,0 +1,89 @@
+"""Functions that programs call: each is compiled once, whoever asks and however many at once."""
+
+import ctypes
+import os
+import threading
+import time
+
+import pytest
+
+from styrax.cpu import llvm, on_demand
+from styrax.cpu.on_demand import Family
+
+COUNT = 6
+
+
+@pytest.fixture
+def family(monkeypatch):
+    """A family of functions that give a number, and the names of which a text was asked for."""
+    asked = []
+
+    def source(symbol):
+        asked.append(symbol)
+        time.sleep(0.01)
+        number = symbol.rpartition("_")[2]
+        if number == "wrong":
+            return "define nothing"
+        if not number.isdigit():
+            return None
+        return f"define i32 @{symbol}() {{\n  ret i32 {number}\n}}"
+
+    monkeypatch.setattr(llvm, "add_resolver", lambda *_, **__: None)
+    return Family(f"answer{time.monotonic_ns()}", source), asked
+
+
+def names(family):
+    return [f"{family._prefix}{i}" for i in range(COUNT)]
+
+
+def call(address):
+    return ctypes.CFUNCTYPE(ctypes.c_int32)(address)()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_each_is_compiled_once_by_many(family, threads):
+    family, asked = family
+    symbols = names(family)
+    on_demand.compile_ahead([family], set(symbols), 1, threads)
+    found = [[] for _ in range(4)]
+
+    def ask(into):
+        into += [call(family.address(symbol)) for symbol in symbols]
+
+    workers = [threading.Thread(target=ask, args=(into,)) for into in found]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [list(range(COUNT))] * 4
+    assert sorted(asked) == symbols
+    on_demand.compile_ahead([family], set(symbols), 1, threads)
+    assert sorted(asked) == symbols
+
+
+def test_no_function_of_the_family(family):
+    family, _ = family
+    assert family.address("something_else") is None
+    assert family.address(f"{family._prefix}none") is None
+
+
+def test_a_text_that_llvm_refuses(family):
+    family, _ = family
+    wrong = f"{family._prefix}wrong"
+    on_demand.compile_ahead([family], {wrong, names(family)[0]}, 1, 1)
+    for _ in range(2):  # whoever asks is told, each time
+        with pytest.raises(llvm.CompileError):
+            family.address(wrong)
+    assert call(family.address(names(family)[1])) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_in_a_forked_child(family):
+    family, _ = family
+    symbols = names(family)
+    on_demand.compile_ahead([family], set(symbols), 1, 1)
+    child = os.fork()
+    if not child:
+        os._exit(0 if [call(family.address(s)) for s in symbols] == list(range(COUNT)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert call(family.address(symbols[-1])) == COUNT - 1
