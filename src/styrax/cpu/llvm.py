@@ -20,7 +20,7 @@ from . import background, instruction_sets, llvm_library, objects, store
 from .llvm_library import handle, string, take
 
 # Part of every key: raise it when the passes, the code generation options or the image format change.
-PIPELINE_VERSION = 3
+PIPELINE_VERSION = 4
 
 # Passes by level. 1 trusts the emitter for hoisting and common subexpressions and only tidies up; 2 is LLVM's
 # own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.

@@ -116,7 +116,9 @@ def handle() -> ctypes.CDLL:
 
 _lean_lock = threading.Lock()
 _lean_users: list[None] = []
-_LEAN = ("-disable-lsr", "-disable-mergeicmps")
+# What switches are meanwhile, and afterwards. (The scheduler looks at every pair of stores of a block; processors that
+# execute out of order run what it leaves and what it changes at the same speed, register pressure included.)
+_LEAN = {"disable-lsr": ("true", "false"), "disable-mergeicmps": ("true", "false"), "enable-misched": ("false", "true")}
 
 
 @contextmanager
@@ -127,19 +129,19 @@ def lean() -> Iterator[None]:
     with _lean_lock:
         _lean_users.append(None)
         if len(_lean_users) == 1:
-            _switch("true")
+            _switch(0)
     try:
         yield
     finally:
         with _lean_lock:
             _lean_users.pop()
             if not _lean_users:
-                _switch("false")
+                _switch(1)
 
 
-def _switch(value: str) -> None:
-    for name in _LEAN:
-        handle().LLVMPY_SetCommandLine(b"styrax", f"{name}={value}".encode())
+def _switch(when: int) -> None:
+    for name, values in _LEAN.items():
+        handle().LLVMPY_SetCommandLine(b"styrax", f"-{name}={values[when]}".encode())
 
 
 def take(pointer: c_void_p) -> str:
