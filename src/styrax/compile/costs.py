@@ -19,6 +19,7 @@ WORTH_KEEPING = 3  # a value of this cost that is read twice, or again and again
 WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass over the same loops computes it again
 
 SHORT = 64  # written out, expressions of more instructions may say much the same again and again
+MEMBERS = 8  # of a record, at most
 RECORD = 64  # estimated instructions of all members of a record, up to which they are computed side by side
 TURNED = 4  # elements of a matrix that an instruction turns, estimated
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction

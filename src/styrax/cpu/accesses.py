@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
 from ..compile.ir.loopir import Buffer, Store, Transpose
-from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
+from ..compile.lowering.number_types import NARROW_INTS, is_complex, part_dtype
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .turning import called, goes_in, turned

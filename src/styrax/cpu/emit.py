@@ -13,7 +13,7 @@ from ..compile import costs
 from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
-from ..compile.lowering.scalars import is_complex, part_dtype
+from ..compile.lowering.number_types import is_complex, part_dtype
 from . import instructions
 from .accesses import AHEAD
 from .exchanges import Exchanges

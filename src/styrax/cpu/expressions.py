@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
-from ..compile.lowering.scalars import is_float
+from ..compile.lowering.number_types import is_float
 from . import instructions
 from .accesses import Accesses
 from .instructions import cast, element_type, literal, splat, vector

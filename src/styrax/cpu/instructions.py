@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
-from ..compile.lowering.scalars import BF16, F16, NARROW_INTS, SMALL_FLOATS, is_float, is_signed
+from ..compile.lowering.number_types import BF16, F16, NARROW_INTS, SMALL_FLOATS, is_float, is_signed
 from ..core.types.index_type import ScalarType, numpy_type
 
 F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)

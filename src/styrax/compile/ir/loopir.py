@@ -58,7 +58,7 @@ class Buffer:
     equals itself alone; where it lies is said by a `Placement`.
     """
 
-    __slots__ = ("name", "dtype", "size", "kind", "number", "donated", "once")
+    __slots__ = ("name", "dtype", "size", "kind", "number", "donated", "once", "interval")
 
     name: str
     dtype: ScalarType
@@ -67,10 +67,12 @@ class Buffer:
     number: int  # position among the program's pointers
     donated: bool
     once: bool  # one operation writes it, and nothing changes it afterwards
+    interval: tuple[int, int] | None  # what its integers lie within, where that is less than their type says
 
     def __init__(self, name: str, dtype: ScalarType, size: Index, kind: BufferKind, number: int = -1,
-                 donated: bool = False, once: bool = False):
-        for slot, value in zip(Buffer.__slots__, (name, dtype, size, kind, number, donated, once), strict=True):
+                 donated: bool = False, once: bool = False, interval: tuple[int, int] | None = None):
+        values = name, dtype, size, kind, number, donated, once, interval
+        for slot, value in zip(Buffer.__slots__, values, strict=True):
             object.__setattr__(self, slot, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import HORIZONTAL, WORTH_REPEATING, computing
-from ..ir.expr import NO_READS, Expr, coefficient, poly_terms, show
+from ..ir.expr import INDEX, NO_READS, Expr, coefficient, poly_terms, show
 from ..ir.loads import known_loads, loads_of
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, Transpose, statements
 from ..ir.placement import Aliases, root
@@ -464,7 +464,12 @@ class Fuser:
     def _moved(self, op: Point | Reduce, mapping: dict[Expr, Expr], memo: dict[Expr, Expr]) -> Point | Reduce:
         """An operation in the group's variables; `memo` has the values that are at hand instead of loads."""
         def sub(e: Expr) -> Expr:
-            return self.b.arena.substitute(e, mapping, memo)
+            return self.b.arena.substitute(e, mapping, memo, make)
+
+        def make(e: Expr, args: tuple[Expr, ...]) -> Expr:
+            if e.dtype is INDEX and e.op in ("cast", "min", "max"):  # (a load may give way to a loop's variable)
+                return self.b.cast(args[0], INDEX) if e.op == "cast" else getattr(self.b, e.op)(*args)
+            return self.b.arena.node(e.op, args, e.dtype, e.attr, e.bounds)
 
         if isinstance(op, Point):
             return Point([mapping[v] for v in op.vars], op.buffer, sub(op.place), sub(op.value), op.whole)

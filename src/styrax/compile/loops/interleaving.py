@@ -13,13 +13,11 @@ scatter what they store, and members are too few to be lanes. Before, and after:
 
 from __future__ import annotations
 
-from ..costs import RECORD, computing
+from ..costs import MEMBERS, RECORD, computing
 from ..ir.expr import Expr, coefficient
 from ..ir.values import Point
 from .index_set_splitting import decided
-from .nest import Nest, choosing, vector_width
-
-MEMBERS = 8  # of a record, at most
+from .nest import Nest, choosing, mostly_gathers, vector_width
 
 
 def interleaved(nest: Nest) -> Nest:
@@ -30,10 +28,13 @@ def interleaved(nest: Nest) -> Nest:
     opaque = nest.accesses()[1]
     for u in nest.outer:
         count = nest.b.extents[u]
-        if not (isinstance(count, int) and 2 <= count <= MEMBERS and _work(nest, u, count) <= RECORD):
+        if not isinstance(count, int) or not 2 <= count <= MEMBERS:
+            continue
+        work = _work(nest, u, count)
+        if work > RECORD:
             continue
         for v in nest.outer:
-            if v is u or v in opaque or nest.vector not in (u, v):
+            if v is u or v in opaque or nest.vector not in (u, v) or mostly_gathers(nest, v, work / count):
                 continue
             width = vector_width(nest, v, nest.b.vector_bytes)
             if nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points):

@@ -339,11 +339,16 @@ def _vector(nest: Nest) -> Expr | None:
 
 def _mostly_gathers(nest: Nest, vector: Expr) -> bool:
     """Whether lanes would do little but read here and there: one by one, that takes half the time."""
-    if nest.inner or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
+    return not nest.inner and mostly_gathers(nest, vector, nest.work())
+
+
+def mostly_gathers(nest: Nest, vector: Expr, work: float) -> bool:
+    """The same of lanes that do so much work for what a nest gathers once."""
+    if any(n.op in TRANSCENDENTAL for n in nest.nodes()):
         return False
     far = sum(n.op == "load" and bool(n.args[0].reads) and vector in n.args[0].deps
               and coefficient(nest.b.arena, n.args[0], vector) is None for n in nest.nodes())
-    return 0 < far and nest.work() <= GATHER * far
+    return 0 < far and work <= GATHER * far
 
 
 def vector_width(nest: Nest, vector: Expr, vector_bytes: int) -> int:

@@ -50,7 +50,7 @@ from ..ir.loopir import (
 )
 from ..ir.placement import Placement
 from ..lowering.builder import Builder
-from ..lowering.scalars import NARROW_INTS, is_complex
+from ..lowering.number_types import NARROW_INTS, is_complex
 from ..program import Program
 
 MOST = 32  # elements of an array: some more than there are registers

@@ -13,12 +13,13 @@ from ..ir.expr import UNBOUNDED, Arena, Expr, Index, coefficient, const_value, u
 from ..ir.loopir import Buffer, Copy, Statement, Store
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value, is_empty
 from ..program import Kernels
-from . import folds
+from . import folds, intervals
 from .declarations import Declarations
 from .nests import Nest
+from .number_types import is_complex, is_integer, part_dtype
 from .rewrites import LEVELS
 from .run_time_sizes import Sizes
-from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
+from .scalars import Scalars
 
 if TYPE_CHECKING:
     from .interchange import Elements
@@ -106,8 +107,8 @@ class Builder:
             part = part_dtype(dtype)
             return self.complex(self.arena.node("load", (place,), part, (buffer, 0)),
                                 self.arena.node("load", (place,), part, (buffer, 1)))
-        bounds = int_range(dtype) if is_integer(dtype) and dtype is not INDEX else UNBOUNDED
-        return self.arena.node("load", (place,), dtype, (buffer, None), bounds)
+        bounds = intervals.of_type(dtype) if is_integer(dtype) else UNBOUNDED
+        return self.arena.node("load", (place,), dtype, (buffer, None), buffer.interval or bounds)
 
     def load_if(self, condition: Expr, value: Value, index: Sequence[Index], other: Expr) -> Expr:
         """`value.at(index)` where `condition` holds, else `other`; memory is not touched where it does not."""
@@ -157,11 +158,13 @@ class Builder:
             return self.elements.keep(value)
         if value.shape == () and buffer is None:
             e = value.at(())
-            target = self.mutable(value.dtype)
+            target = self.mutable(value.dtype, bounds=e.bounds)
             self.ops.append(Define(self.parts(target), self.parts(e)))
             return Scalar(target)
         if buffer is None:
-            buffer = self.buffer(value.dtype, self.product(value.shape), once=True)
+            bounds = value.probe()[1].bounds if isinstance(value, Computed) else UNBOUNDED
+            buffer = self.buffer(value.dtype, self.product(value.shape), once=True,
+                                 interval=None if bounds == UNBOUNDED else bounds)
         stored = Stored(self, buffer, value.shape, value.dtype)
         self.write(stored, value)
         return stored

@@ -7,7 +7,9 @@ from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import UNBOUNDED, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Shape
-from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
+from . import intervals
+from .number_types import is_complex, is_integer, part_dtype
+from .scalars import Scalars
 
 
 class Declarations:
@@ -26,8 +28,9 @@ class Declarations:
         return f"{stem}{n}"
 
     def buffer(self, dtype: ScalarType, size: Index, kind: BufferKind = BufferKind.TEMP, number: int = -1,
-               stem: str = "t", donated: bool = False, once: bool = False) -> Buffer:
-        buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number, donated, once)
+               stem: str = "t", donated: bool = False, once: bool = False,
+               interval: tuple[int, int] | None = None) -> Buffer:
+        buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number, donated, once, interval)
         self.buffers.append(buffer)
         self.belongs(buffer, self.origin)
         return buffer
@@ -46,13 +49,14 @@ class Declarations:
         self.extents[v] = extent
         return v
 
-    def mutable(self, dtype: ScalarType, stem: str = "s") -> Expr:
-        """A mutable scalar; a complex one is a pair of them."""
+    def mutable(self, dtype: ScalarType, stem: str = "s", bounds: tuple[int, int] = UNBOUNDED) -> Expr:
+        """A mutable scalar; a complex one is a pair of them. `bounds` enclose all that an integer will be."""
         dtype = scalar_type(dtype)
         if is_complex(dtype):
             part = part_dtype(dtype)
             return self.scalars.complex(self.mutable(part, stem), self.mutable(part, stem))
-        bounds = int_range(dtype) if dtype is not INDEX and is_integer(dtype) else UNBOUNDED
+        if bounds == UNBOUNDED and dtype is not INDEX and is_integer(dtype):
+            bounds = intervals.of_type(dtype)
         scalar = self.arena.unique("get", dtype, self.name(stem), bounds)
         self.belongs(scalar, self.origin)
         return scalar

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.types.index_type import ScalarType, scalar_type
 from ..ir.expr import Expr, Index
 from ..ir.values import Reduce, Scalar, Shape, Stored, Value
-from .scalars import NARROW_INTS, is_complex
+from .number_types import NARROW_INTS, is_complex
 
 if TYPE_CHECKING:
     from .builder import Builder

@@ -31,7 +31,7 @@ from ...core.types import dtypes
 from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
-from ..costs import RECORD, WORTH_KEEPING
+from ..costs import MEMBERS, RECORD, WORTH_KEEPING
 from ..ir.expr import BOOL, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
 from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
@@ -187,7 +187,9 @@ class Lowering:
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
         if not self._reads_once(eqn, ins):
-            ins = [self.prepare(v, b.avals_out) for v in ins]
+            by_number = self._read_by_number(eqn)
+            ins = [v if k in by_number and self._members_cost_little(v) else self.prepare(v, b.avals_out)
+                   for k, v in enumerate(ins)]
         params = eqn.params
         if self.generic:
             params = {k: b.resolved(v) for k, v in params.items()}
@@ -204,9 +206,27 @@ class Lowering:
         side only where that is not much."""
         once = eqn.primitive.traits.once
         if callable(once):
-            return once(eqn.params, self.b.avals_out[0]) and sum(
+            out = self.b.avals_out[0]
+            return once(eqn.params, out) and _is_few(out.shape[-1]) and sum(
                 v.cost for v in ins if isinstance(v, Computed)) <= RECORD
         return once
+
+    def _read_by_number(self, eqn: JaxprEqn) -> range:
+        """The operands that are places where windows begin, of which each number is read for itself."""
+        windows = eqn.primitive.traits.windows
+        if windows is None:
+            return range(0)
+        return range(len(eqn.invars))[windows([v.aval for v in eqn.invars], eqn.params).operands]
+
+    def _members_cost_little(self, value: Value) -> bool:
+        """Whether records, of numbers that were joined say, are no dearer to read than to store, member by member."""
+        if not isinstance(value, Computed) or not value.shape:
+            return False
+        count = value.shape[-1]
+        if not isinstance(count, int) or not _is_few(count):
+            return False
+        index = self.b.loop_vars(value.shape[:-1])
+        return all(value.at((*index, self.b.int(k))).cost < WORTH_KEEPING for k in range(count))
 
     def prepare(self, value: Value, out_avals: Sequence[Any]) -> Value:
         """Stores an operand that a bigger result would compute again and again."""
@@ -258,6 +278,10 @@ def physical_dtype(aval: Any) -> ScalarType:
     if aval.dtype == dtypes.float0:  # has no values: any will do
         return BOOL
     return aval.dtype if isinstance(aval.dtype, np.dtype) else np.dtype(np.uint32)
+
+
+def _is_few(members: Index) -> bool:
+    return isinstance(members, int) and 0 < members <= MEMBERS
 
 
 def count_uses(jaxpr: Jaxpr) -> dict[Var, int]:

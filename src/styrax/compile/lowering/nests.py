@@ -11,7 +11,7 @@ from ..ir import loopir
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.loopir import BufferKind, LoopKind, Statement
 from ..ir.values import Stored
-from .scalars import is_complex
+from .number_types import is_complex
 
 if TYPE_CHECKING:
     from .builder import Builder

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ir.values import Shape, Stored, Value
 from . import panels
-from .scalars import SMALL_FLOATS
+from .number_types import SMALL_FLOATS
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest

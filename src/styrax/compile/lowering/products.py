@@ -15,7 +15,7 @@ import numpy as np
 from ..ir.expr import Expr, Index, coefficient, unwrap
 from ..ir.values import Computed, Shape, Stored, Value
 from . import panel_products, tile_products
-from .scalars import is_complex
+from .number_types import is_complex
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest

@@ -9,51 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import BOOL, F32, F64, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
-from . import complex_numbers
+from . import complex_numbers, intervals
+from .number_types import (
+    C64,
+    C128,
+    F16,
+    NARROW_INTS,
+    SMALL_FLOATS,
+    is_complex,
+    is_float,
+    is_integer,
+    is_signed,
+    part_dtype,
+)
 from .rewrites import BY_OPERATION, LEVELS, rewrite
-
-BF16 = np.dtype(ml_dtypes.bfloat16)
-F16 = np.dtype(np.float16)
-C64 = np.dtype(np.complex64)
-C128 = np.dtype(np.complex128)
-
-NARROW_INTS = {
-    np.dtype(getattr(ml_dtypes, name)): (int(name[-1]), not name.startswith("u"))
-    for name in ("int2", "int4", "uint2", "uint4")
-    if hasattr(ml_dtypes, name)
-}
-SMALL_FLOATS = {BF16, F16} | {
-    np.dtype(getattr(ml_dtypes, name))
-    for name in dir(ml_dtypes)
-    if name.startswith("float") and name != "float_" and isinstance(getattr(ml_dtypes, name), type)
-}
-
-
-def is_complex(dtype: ScalarType) -> bool:
-    return dtype.kind == "c"
-
-
-def is_float(dtype: ScalarType) -> bool:
-    return dtype == F32 or dtype == F64 or dtype in SMALL_FLOATS
-
-
-def is_signed(dtype: ScalarType) -> bool:
-    if dtype in NARROW_INTS:
-        return NARROW_INTS[dtype][1]
-    return dtype.kind == "i"
-
-
-def is_integer(dtype: ScalarType) -> bool:
-    return dtype.kind in "iu" or dtype in NARROW_INTS
-
-
-def part_dtype(dtype: ScalarType) -> ScalarType:
-    return F32 if dtype == C64 else F64
 
 
 def _unary_method(name: str) -> Callable[[Scalars, Expr], Expr]:
@@ -141,9 +114,12 @@ class Scalars:
                 return simpler
         if dtype in NARROW_INTS and name in ("add", "sub", "mul", "shl", "neg"):
             return self.node("wrap", (self.node(name, (x, y), dtype),), dtype)
+        bounds = intervals.result(name, dtype, intervals.of(x), intervals.of(y)) if dtype.kind in "iu" else UNBOUNDED
+        if bounds[0] == bounds[1]:
+            return self.const(bounds[0], dtype)
         if self.carried and (name in _EXTREMA or name in _ASSOCIATIVE and is_integer(dtype)):
             x, y = self._carried_last(name, x, y)
-        return self.node(name, (x, y), dtype)
+        return self.node(name, (x, y), dtype, None, bounds)
 
     def _carried_last(self, name: str, x: Expr, y: Expr) -> tuple[Expr, Expr]:
         """Operands of an associative operation, reassociated for latency: what a turn of a loop has from the one before
@@ -203,6 +179,8 @@ class Scalars:
         if x.op == "const" and x.dtype.kind in "if":
             with np.errstate(all="ignore"):
                 return self.const(np.negative(const_value(x)), x.dtype)
+        if x.dtype.kind in "iu":
+            return self.node("neg", (x,), x.dtype, None, intervals.result("sub", x.dtype, (0, 0), intervals.of(x)))
         e = self._unary("neg", x)
         return self.node("wrap", (e,), x.dtype) if x.dtype in NARROW_INTS else e
 
@@ -238,15 +216,12 @@ class Scalars:
     def _extremum(self, name: str, x: Expr, y: Expr) -> Expr:
         if x is y:
             return x
+        if is_integer(x.dtype) and x.dtype == y.dtype:
+            for small, big in ((x, y), (y, x)):
+                if intervals.of(small)[1] <= intervals.of(big)[0]:
+                    return small if name == "min" else big
         if x.dtype is INDEX and y.dtype is INDEX:
-            small, big = (x, y) if name == "min" else (y, x)
-            if small.bounds[1] <= big.bounds[0]:
-                return x if small is x and name == "min" or big is x and name == "max" else y
-            if big.bounds[1] <= small.bounds[0]:
-                return y if small is x and name == "min" or big is x and name == "max" else x
-            pick = min if name == "min" else max
-            bounds = (pick(x.bounds[0], y.bounds[0]), pick(x.bounds[1], y.bounds[1]))
-            return self.node(name, (x, y), INDEX, None, bounds)
+            return self.node(name, (x, y), INDEX, None, intervals.result(name, INDEX, x.bounds, y.bounds))
         if x.dtype == BOOL:
             return self.node("and" if name == "min" else "or", (x, y), BOOL)
         return self._binary(name, x, y)
@@ -274,7 +249,10 @@ class Scalars:
         for a, c in ((x, y), (y, x)):
             if c.dtype == BOOL and c.op == "const":
                 return a if const_value(c) else c
-        return self.node("and", (x, y), x.dtype)
+            if a.op in ("lt", "gt") and c.op == "ne" and a.args == c.args:
+                return a
+        bounds = UNBOUNDED if x.dtype == BOOL else intervals.result("and", x.dtype, intervals.of(x), intervals.of(y))
+        return self.node("and", (x, y), x.dtype, None, bounds)
 
     def or_(self, x: Expr, y: Expr) -> Expr:
         for a, c in ((x, y), (y, x)):
@@ -302,10 +280,10 @@ class Scalars:
         return self._binary("shr_arith", x, y)
 
     def popcount(self, x: Expr) -> Expr:
-        return self.node("popcount", (x,), x.dtype)
+        return self.node("popcount", (x,), x.dtype, None, (0, 8 * x.dtype.itemsize))
 
     def clz(self, x: Expr) -> Expr:
-        return self.node("clz", (x,), x.dtype)
+        return self.node("clz", (x,), x.dtype, None, (0, 8 * x.dtype.itemsize))
 
     # -- comparisons -------------------------------------------------------------------------------
     def _compare(self, name: str, x: Expr, y: Expr) -> Expr:
@@ -315,12 +293,18 @@ class Scalars:
             return complex_numbers.compare(self, name, x, y)
         if x.dtype in SMALL_FLOATS:
             return self._compare(name, self.cast(x, F32), self.cast(y, F32))
+        known = None
+        if x.dtype == BOOL and y.op == "const" and name in ("eq", "ne"):
+            return x if const_value(y) == (name == "eq") else self.not_(x)
         if x.dtype is INDEX and _is_small(x) and _is_small(y):
             known = _decide(name, self.isub(x, y).bounds)
-            if known is not None:
-                return self.const(known, BOOL)
         elif x.op == "const" and y.op == "const" and x.dtype.kind in "iufb":
-            return self.const(_compare_folds[name](const_value(x), const_value(y)), BOOL)
+            known = _compare_folds[name](const_value(x), const_value(y))
+        elif x.dtype.kind in "iu":
+            (low, high), (least, most) = intervals.of(x), intervals.of(y)
+            known = _decide(name, (low - most, high - least))
+        if known is not None:
+            return self.const(known, BOOL)
         return self.node(name, (x, y), BOOL)
 
     def eq(self, x: Expr, y: Expr) -> Expr:
@@ -349,8 +333,10 @@ class Scalars:
         if is_complex(on_true.dtype):
             return self.complex(self.select(condition, self.real(on_true), self.real(on_false)),
                                 self.select(condition, self.imag(on_true), self.imag(on_false)))
-        a, c = on_true.bounds, on_false.bounds
-        bounds = (min(a[0], c[0]), max(a[1], c[1])) if on_true.dtype is INDEX else UNBOUNDED
+        bounds = UNBOUNDED
+        if is_integer(on_true.dtype):
+            a, c = intervals.where(condition, True, on_true), intervals.where(condition, False, on_false)
+            bounds = min(a[0], c[0]), max(a[1], c[1])
         return self.node("select", (condition, on_true, on_false), on_true.dtype, None, bounds)
 
     # -- casts -------------------------------------------------------------------------------------
@@ -382,13 +368,37 @@ class Scalars:
             elif x.dtype != F64:
                 x = self.cast(x, F32)
             return self._encode(x, dtype)
-        bounds = UNBOUNDED
-        if dtype is INDEX and is_integer(x.dtype):
-            bounds = x.bounds if x.bounds != UNBOUNDED else int_range(x.dtype)
+        bounds = (0, 1) if x.dtype == BOOL and is_integer(dtype) else UNBOUNDED
+        if is_integer(dtype) and is_integer(x.dtype):
+            bounds = intervals.within(intervals.of(x), intervals.of_type(dtype))
+            if dtype is INDEX and not x.reads:
+                index = self._as_index(x)
+                if index is not None:
+                    return index
         e = self.node("cast", (x,), dtype, None, bounds)
         if dtype in NARROW_INTS and is_integer(x.dtype):
             return self.node("wrap", (e,), dtype)
         return e
+
+    def _as_index(self, x: Expr) -> Expr | None:
+        """What is computed from loop variables without an overflow, as an index, whose steps show; else None."""
+        if x.dtype is INDEX:
+            return x
+        if x.op == "const":
+            return self.int(int(const_value(x)))
+        if x.bounds == UNBOUNDED or x.op not in _ON_INDICES or any(not is_integer(a.dtype) for a in x.args):
+            return None
+        args = []
+        for a in x.args:
+            index = self._as_index(a)
+            if index is None:
+                return None
+            args.append(index)
+        if x.op == "cast":
+            return args[0]
+        if x.op in ("div", "rem") and not _index_division(*args):
+            return None
+        return getattr(self, x.op)(*args)
 
     def _decode(self, x: Expr) -> Expr:
         """A small float as float32, exactly."""
@@ -516,6 +526,7 @@ class Scalars:
         return self.node("betainc", (a, b, x), x.dtype)
 
 
+_ON_INDICES = frozenset(("cast", "add", "sub", "mul", "min", "max", "div", "rem"))
 _folds = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 _compare_folds = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
                   "ge": np.greater_equal}
@@ -546,16 +557,6 @@ def _decide(name: str, difference: tuple[int, int]) -> bool | None:
     if hi < 0 or lo > 0:
         return name == "ne"
     return None
-
-
-def int_range(dtype: ScalarType) -> tuple[int, int]:
-    if dtype in NARROW_INTS:
-        bits, signed = NARROW_INTS[dtype]
-        return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    if dtype is INDEX:
-        return UNBOUNDED
-    info = np.iinfo(dtype)
-    return (int(info.min), min(int(info.max), UNBOUNDED[1]))
 
 
 def _narrow_const(value: int) -> Any:

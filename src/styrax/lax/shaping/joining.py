@@ -52,7 +52,6 @@ def _concatenate_dtype(*operands: Any, dimension: int) -> Any:
     return operands[0].dtype
 
 
-MEMBERS = 8  # of a record, at most
 MANY = 8  # pieces, more of which are put into memory before they are read
 
 
@@ -90,9 +89,8 @@ def _guarded(b: Builder, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any]
 
 
 def _makes_records(params: dict[str, Any], out: Any) -> bool:
-    """Whether results are records of a few members, which are computed side by side, each once."""
-    dimension = params["axis"] if "axis" in params else params["dimension"]
-    return dimension == len(out.shape) - 1 and type(out.shape[-1]) is int and out.shape[-1] <= MEMBERS
+    """Whether results are records, whose members are computed side by side, each once."""
+    return (params["axis"] if "axis" in params else params["dimension"]) == len(out.shape) - 1
 
 
 def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
