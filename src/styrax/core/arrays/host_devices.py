@@ -26,11 +26,28 @@ def device_count(platform: str) -> int:
     return wanted
 
 
+class Store(Protocol):
+    """Keys and values that all processes of a program share. What fails raises JaxRuntimeError, its code in front."""
+
+    def key_value_set_bytes(self, key: str, value: bytes) -> None:
+        """Gives a key a value. ALREADY_EXISTS for one that has a value."""
+
+    def blocking_key_value_get_bytes(self, key: str, timeout_in_ms: int) -> bytes:
+        """The value of a key once it has one. DEADLINE_EXCEEDED after the time."""
+
+    def key_value_try_get_bytes(self, key: str) -> bytes:
+        """The value of a key. NOT_FOUND where it has none."""
+
+
 class Cohort(Protocol):
     """The processes of a program."""
 
     number: int
     count: int
+
+    @property
+    def client(self) -> Store:
+        """What all of them share."""
 
     def told(self, what: str, value: Any) -> list[Any]:
         """What each process says of something."""
