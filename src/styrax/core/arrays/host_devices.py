@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from ..settings import config
 from .devices import Device
 
+D = TypeVar("D", bound=Device)
 EACH = 2048  # numbers of devices that a process has to give
 COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
@@ -52,8 +55,15 @@ class Cohort(Protocol):
     def told(self, what: str, value: Any) -> list[Any]:
         """What each process says of something."""
 
+    def check_alike(self, value: np.ndarray, kind: type) -> None:
+        """Raises AssertionError in all processes where they do not have the same elements, of something of a type."""
+
 
 cohort: Cohort | None = None  # where there are several processes
+UNREACHABLE = (
+    "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can "
+    "use `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` "
+    "method of jax.Array to inspect the addressable (process local) shards.")
 
 
 def devices(platform: str, client: Any) -> tuple[list[Device], list[Device]]:
@@ -69,9 +79,9 @@ def devices(platform: str, client: Any) -> tuple[list[Device], list[Device]]:
     return found[cohort.number], [d for each in found for d in each]
 
 
-def addressable(found: tuple[Device, ...]) -> tuple[Device, ...]:
+def addressable(found: tuple[D, ...]) -> tuple[D, ...]:
     """Those of some devices that are this process's."""
-    return found if cohort is None else tuple([d for d in found if d.process_index == cohort.number])
+    return found if cohort is None else tuple([d for d in found if d.client is not None])
 
 
 def fix() -> None:
