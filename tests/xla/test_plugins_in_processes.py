@@ -21,9 +21,9 @@ from styrax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDevic
 from tests.xla import stand_in
 me = int(sys.argv[1])
 
-def begin(**arguments):
+def begin(local=None, **arguments):
     plugin = stand_in.installed(**arguments)
-    jax.distributed.initialize(sys.argv[2], 2, me)
+    jax.distributed.initialize(sys.argv[2], 2, me, local)
     return plugin
 
 def raised(kind, function):
@@ -234,6 +234,19 @@ def test_plugins_that_are_told_nothing():
             device, = jax.devices(platform)
             assert device in jax.local_devices(backend=platform) and device.process_index == me
         assert plugin.options == [{"cpu_device_count": 1}, {}] and plugin.asker is None
+    """)
+
+
+def test_some_devices_of_a_host():
+    run("""
+        plugin = begin(local=3 + me)
+        assert len(jax.devices("cuda")) == 4
+        assert plugin.options == [{"node_id": me, "num_nodes": 2, "visible_devices": [3 + me]}]
+    """)
+    run("""
+        os.environ["JAX_LOCAL_DEVICE_IDS"] = "0,2"
+        plugin = begin()
+        assert len(jax.devices("cuda")) == 4 and plugin.options[0]["visible_devices"] == [0, 2]
     """)
 
 

@@ -102,6 +102,9 @@ def of_client(platform: str, cpu_devices: int) -> dict[str, ClientOption]:
         found["cpu_device_count"] = cpu_devices
     elif platform in ("cuda", "rocm"):
         found |= _of_gpus()
+    visible = getattr(config.config, f"jax_{platform}_visible_devices", "all")
+    if visible != "all":
+        found["visible_devices"] = list(map(int, visible.split(",")))
     cohort = host_devices.cohort
     if cohort is not None and meets_others(platform):
         found |= {"node_id": cohort.number, "num_nodes": cohort.count}

@@ -98,6 +98,8 @@ class PluginBackend:
         if counted != number:
             raise RuntimeError(f"the PJRT plugin {self.plugin.path} knows this process by the number {counted}, which "
                                f"joined the others by jax.distributed.initialize as number {number}")
+        if config.config.jax_sort_devices_by_process_index:
+            found.sort(key=lambda device: device.process_index)
         backends.everywhere[self.platform] = found
 
     def devices(self) -> list[PluginDevice]:
