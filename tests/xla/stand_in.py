@@ -34,6 +34,14 @@ class Thing(NamedTuple):
     local: int
 
 
+class Event:
+    """What has happened already."""
+
+
+class Program:
+    """What has been compiled."""
+
+
 class StandIn:
     """The library of such a plugin, as `ctypes.CDLL` gives one.
 
@@ -136,7 +144,7 @@ class StandIn:
         places = [(process, i) for process, each in enumerate(counts) for i in range(each)]
         self.devices = [Thing(number, *place) for number, place in enumerate(places)]
         self.handles = [self._new(d) for d in self.devices]
-        told.client = self._new("client")
+        told.client = self._new("the client")
 
     def Client_PlatformVersion(self, told: Any) -> None:
         self._text(told, "stand-in")
@@ -179,10 +187,10 @@ class StandIn:
             int(np.prod(shape, dtype=int)) * dtype.itemsize)
         memory = ctypes.string_at(told.data, size)
         told.buffer = self._new(np.ndarray(shape, dtype, memory, 0, strides).copy())
-        told.done = self._new("event")
+        told.done = self._new(Event())
 
     def Buffer_ReadyEvent(self, told: Any) -> None:
-        told.event = self._new("event")
+        told.event = self._new(Event())
 
     def Buffer_CopyToDevice(self, told: Any) -> None:
         self._own(told.device)
@@ -191,12 +199,20 @@ class StandIn:
     def Buffer_ToHostBuffer(self, told: Any) -> None:
         value = np.ascontiguousarray(self._objects[told.buffer])
         ctypes.memmove(told.target, value.ctypes.data, value.nbytes)
-        told.event = self._new("event")
+        told.event = self._new(Event())
+
+    def _let_go(self, handle: int, kind: type) -> None:
+        assert isinstance(self._objects[handle], kind), self._objects[handle]
+        del self._objects[handle]
 
     def Buffer_Destroy(self, told: Any) -> None:
-        del self._objects[told.handle]
+        self._let_go(told.handle, np.ndarray)
 
-    Event_Destroy = LoadedExecutable_Destroy = Buffer_Destroy
+    def Event_Destroy(self, told: Any) -> None:
+        self._let_go(told.handle, Event)
+
+    def LoadedExecutable_Destroy(self, told: Any) -> None:
+        self._let_go(told.handle, Program)
 
     def Event_Await(self, told: Any) -> None:
         pass
@@ -208,7 +224,7 @@ class StandIn:
         program = structure("Program").from_address(told.program)
         self.compiled.append((ctypes.string_at(program.code, program.size).decode(),
                               ctypes.string_at(told.options, told.size)))
-        told.executable = self._new("program")
+        told.executable = self._new(Program())
 
     def LoadedExecutable_Execute(self, told: Any) -> None:
         rows = (ctypes.c_void_p * told.devices).from_address(told.arguments)

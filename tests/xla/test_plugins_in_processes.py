@@ -185,6 +185,41 @@ assert parts(back) == parts(x)
 """)
 
 
+def test_kinds_of_programs():
+    run(MESH + """
+plugin.computes = lambda place, blocks: [blocks[0]]
+compiled = jax.jit(lambda a: a + 1).lower(jax.ShapeDtypeStruct((8,), np.float32, sharding=S)).compile()
+assert parts(compiled(x)) == parts(x) and compiled.output_shardings.is_equivalent_to(S, 1)
+assert parts(jax.jit(jax.grad(lambda a: (a * a).sum()))(x)) == parts(jax.vmap(jnp.sin)(x)) == parts(x)
+assert parts(jax.jit(lambda a: a * 1, in_shardings=S)(v)) == parts(x)
+assert parts(jax.lax.with_sharding_constraint(v, S)) == parts(x)
+plugin.computes = lambda place, blocks: [np.float32(5)]
+assert float(x.sum()) == 5 and x.sum().is_fully_replicated and float(x[3]) == 5
+keys = jax.device_put(jax.random.split(jax.random.key(0), 8), S)
+assert [s.data.shape for s in keys.addressable_shards] == [(2,), (2,)]
+explicit = jax.make_mesh((4,), ("i",), (jax.sharding.AxisType.Explicit,), devices=D)
+plugin.computes = lambda place, blocks: [blocks[0]]
+with jax.set_mesh(explicit):
+    y = jax.make_array_from_callback((8,), NamedSharding(explicit, P("i")), lambda index: v[index])
+    for z in (jnp.sin(y), jax.jit(jnp.cos)(y)):
+        assert str(jax.typeof(z)) == "float32[8@i]" and parts(z) == parts(x)
+""")
+
+
+def test_errors_of_programs():
+    """They are let go of, and nothing else is."""
+    run(MESH + """
+def fails(place, blocks):
+    raise ValueError("no such thing")
+plugin.computes = fails
+assert "INTERNAL: ValueError: no such thing" in raised(jax.errors.JaxRuntimeError, lambda: jax.jit(jnp.sin)(x))
+jax.clear_caches()
+assert not [o for o in plugin._objects.values() if isinstance(o, tuple) and "no such thing" in str(o)]
+plugin.computes = lambda place, blocks: blocks
+assert parts(jax.jit(jnp.sin)(x)) == parts(x)
+""")
+
+
 def test_donation():
     run(MESH + """
 plugin.computes = lambda place, blocks: [blocks[0] + 1]
