@@ -1,4 +1,4 @@
-"""How many devices the host's processors are seen as, here and in other processes of the program."""
+"""How many devices the host's processors are seen as, and what is asked of other processes of the program."""
 
 from __future__ import annotations
 
