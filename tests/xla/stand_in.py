@@ -48,6 +48,7 @@ class StandIn:
     Args:
       each: how many devices each process has.
       known: the options that it knows; others it refuses as plugins do.
+      number, count: of the processes, where nobody tells it by options, as TPUs find that out.
 
     Attributes:
       options: what its clients were created with.
@@ -57,8 +58,8 @@ class StandIn:
     """
 
     def __init__(self, each: int = 2, known: Sequence[str] = ("node_id", "num_nodes", "visible_devices"),
-                 index: int | None = None):
-        self.each, self.known, self.index = each, known, index
+                 number: int = 0, count: int = 1):
+        self.each, self.known, self.number, self.count = each, known, number, count
         self.options: list[dict[str, Any]] = []
         self.compiled: list[tuple[str, bytes]] = []
         self.executed: list[list[Blocks]] = []
@@ -133,12 +134,12 @@ class StandIn:
         if wrong:
             raise Failure(CODES.index("INVALID_ARGUMENT"),
                           f"Unexpected option name passed to PJRT_Client_Create: {wrong[0]}")
-        self.number = self.options[-1].get("node_id", 0)
-        self.count = self.options[-1].get("num_nodes", 1)
+        self.count = self.options[-1].get("num_nodes", self.count)
+        self.number = self.options[-1].get("node_id", self.number)
         if told.get:
             self.asker = Asker({"get": told.get, "put": told.put, "try_get": told.try_get}, True)
         try:
-            counts = self.exchange("topology", self.each) if self.asker is not None else [self.each]
+            counts = self.exchange("topology", self.each) if self.asker is not None else [self.each] * self.count
         except Refusal as refusal:
             raise Failure(CODES.index(refusal.code), refusal.text) from None
         places = [(process, i) for process, each in enumerate(counts) for i in range(each)]
@@ -150,7 +151,7 @@ class StandIn:
         self._text(told, "stand-in")
 
     def Client_ProcessIndex(self, told: Any) -> None:
-        told.process = self.number if self.index is None else self.index
+        told.process = self.number
 
     def Client_Devices(self, told: Any) -> None:
         self._list(told, self.handles)

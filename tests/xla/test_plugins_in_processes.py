@@ -203,6 +203,8 @@ with jax.set_mesh(explicit):
     y = jax.make_array_from_callback((8,), NamedSharding(explicit, P("i")), lambda index: v[index])
     for z in (jnp.sin(y), jax.jit(jnp.cos)(y)):
         assert str(jax.typeof(z)) == "float32[8@i]" and parts(z) == parts(x)
+one, other = plugin.exchange("texts", plugin.compiled)
+assert one == other and len(one) > 8, "all compile the same"
 """)
 
 
@@ -253,22 +255,44 @@ assert "use jax.shard_map" in raised(NotImplementedError, lambda: f(v.reshape(4,
 """)
 
 
-def test_a_plugin_that_counts_otherwise():
+def test_plugins_that_find_each_other():
+    """As TPUs do, which are told nothing."""
     run("""
-        begin(index=1 - me)
-        assert f"by the number {1 - me}" in raised(RuntimeError, lambda: jax.devices("cuda"))
+        plugin = begin(platform="tpu", known=(), number=me, count=2)
+        D = jax.devices("tpu")
+        assert plugin.options == [{}] and plugin.asker is None
+        assert [d.process_index for d in D] == [0, 0, 1, 1] and jax.local_devices(backend="tpu") == D[2 * me:2 * me + 2]
+        x = jax.make_array_from_callback((4,), NamedSharding(Mesh(np.array(D), ("i",)), P("i")),
+                                         lambda index: np.arange(4.0, dtype=np.float32)[index])
+        plugin.computes = lambda place, blocks: [blocks[0] + 1]
+        assert [s.data.item() for s in jax.jit(lambda a: a + 1)(x).addressable_shards] == [2 * me + 1, 2 * me + 2]
     """)
 
 
-def test_plugins_that_are_told_nothing():
-    """Those for the host's processors refuse such options, and TPUs find each other."""
+def test_a_plugin_that_counts_otherwise():
     run("""
-        plugin = begin(known=("cpu_device_count",), each=1)
-        os.environ["PJRT_NAMES_AND_LIBRARY_PATHS"] = "xla_cpu_stand_in:stand_in.so,tpu:stand_in.so"
-        for platform in ("xla_cpu_stand_in", "tpu"):
-            device, = jax.devices(platform)
-            assert device in jax.local_devices(backend=platform) and device.process_index == me
-        assert plugin.options == [{"cpu_device_count": 1}, {}] and plugin.asker is None
+        begin(platform="tpu", number=1 - me, count=2)
+        assert f"by the number {1 - me}" in raised(RuntimeError, lambda: jax.devices("tpu"))
+    """)
+
+
+def test_processes_that_have_not_joined():
+    """Each has its own devices alone."""
+    run("""
+        plugin = stand_in.installed(platform="tpu", number=me, count=2)
+        assert [d.id for d in jax.devices("tpu")] == [2 * me, 2 * me + 1] and jax.process_count("tpu") == 1
+        x = jax.device_put(np.ones(4, np.float32), NamedSharding(Mesh(np.array(jax.devices("tpu")), ("i",)), P("i")))
+        assert x.is_fully_addressable and np.asarray(x).tolist() == [1, 1, 1, 1]
+    """)
+
+
+def test_plugins_for_the_hosts_processors():
+    """They are told nothing of others, whose options they refuse."""
+    run("""
+        plugin = begin(platform="xla_cpu_stand_in", known=("cpu_device_count",), each=1)
+        device, = jax.devices("xla_cpu_stand_in")
+        assert [device] == jax.local_devices(backend="xla_cpu_stand_in") and device.process_index == me
+        assert plugin.options == [{"cpu_device_count": 1}] and plugin.asker is None
     """)
 
 
@@ -295,9 +319,13 @@ def test_options_that_a_plugin_does_not_know():
 def test_a_store_that_died():
     """The first process ends while the other waits for its devices."""
     found = both("""
+        from styrax.core.arrays import host_devices
         begin()
+        store = host_devices.cohort.client
         if me == 0:
+            store.blocking_key_value_get("here", 20_000)
             os._exit(3)
+        store.key_value_set("here", "")
         print(raised(RuntimeError, lambda: jax.devices("cuda")))
     """)
     assert found[0][0] == 3 and found[1][0] == 0, found

@@ -90,10 +90,11 @@ class PluginBackend:
 
     def _meet_others(self, number: int) -> None:
         """Makes the devices of all processes known. RuntimeError where the plugin counts this process otherwise."""
-        own = {device.handle: device for device in self._devices}
-        found = [own.get(handle) or PluginDevice(self, handle, False) for handle in self._handles("Client_Devices")]
-        if len(found) == len(own):
+        own = {device.id: device for device in self._devices}
+        handles = self._handles("Client_Devices")
+        if len(handles) == len(own):
             return
+        found = [own.get(d.id, d) for d in [PluginDevice(self, handle, False) for handle in handles]]
         counted = self.plugin.call("Client_ProcessIndex", client=self.handle).process
         if counted != number:
             raise RuntimeError(f"the PJRT plugin {self.plugin.path} knows this process by the number {counted}, which "
