@@ -8,7 +8,6 @@ from typing import Any
 from styrax.xla.pjrt.c_api import CODES, address_of, filled
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
 
 
@@ -41,21 +40,22 @@ class Asker:
     def _call(self, function: str, name: str, key: bytes, **fields: object) -> Any:
         asked: Any = filled(name, key=address_of(key), key_size=len(key), error=ctypes.addressof(self._place), **fields)
         asked.struct_size = 0  # as XLA leaves it
-        address = self.functions[function]
-        if self.foreign:
-            system, thread, result = ctypes.CDLL(None), ctypes.c_void_p(), ctypes.c_void_p()
-            system.pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(address), ctypes.byref(asked))
-            system.pthread_join(thread, ctypes.byref(result))
-            outcome = result.value
-        else:
-            outcome = _FUNCTION(address)(ctypes.addressof(asked))
+        outcome = self._run(self.functions[function], ctypes.addressof(asked))
         if outcome:
             raise self.made[outcome - 1]
         return asked
 
+    def _run(self, function: int, argument: int) -> int | None:
+        if not self.foreign:
+            return _FUNCTION(function)(argument)
+        system, thread, result = ctypes.CDLL(None), ctypes.c_void_p(), ctypes.c_void_p()
+        system.pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(function), ctypes.c_void_p(argument))
+        system.pthread_join(thread, ctypes.byref(result))
+        return result.value
+
     def _taken(self, told: Any) -> bytes:
         value = ctypes.string_at(told.value, told.value_size)
-        _DELETER(told.deleter)(told.value)
+        self._run(told.deleter, told.value)
         return value
 
     def get(self, key: bytes, milliseconds: int) -> bytes:
