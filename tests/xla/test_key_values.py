@@ -155,7 +155,7 @@ def test_the_process_with_the_store_dies():
     found = run_both("""
 if me == 0:
     asker.get(b"ready", 30_000)
-    time.sleep(0.2)
+    time.sleep(0.5)  # the other is to be told that its key is set
     os.kill(os.getpid(), 9)
 asker.put(b"ready", b"")
 for ask in (lambda: asker.get(b"never", 50_000), lambda: asker.try_get(b"never"), lambda: asker.put(b"key", b"")):

@@ -208,6 +208,25 @@ assert one == other and len(one) > 8, "all compile the same"
 """)
 
 
+def test_orders_of_devices():
+    """A process's arguments are in the order of the mesh; a program's large constants are on each of its devices."""
+    run(MESH + """
+from styrax.xla.pjrt.options import compile_options
+big = np.arange(4096, dtype=np.float32)
+plugin.computes = lambda place, blocks: [blocks[-1] + blocks[0][blocks[-1].astype(int)]]
+for order in ([3, 1, 0, 2], [1, 2]):
+    sharding = NamedSharding(Mesh(np.array(D)[order], ("i",)), P("i"))
+    y = jax.make_array_from_callback((4096,), sharding, lambda index: big[index])
+    z = jax.jit(lambda a: a + big)(y)
+    assert plugin.compiled[-1][1] == compile_options(order)
+    here = [i for i, d in enumerate(order) if D[d] in own]
+    assert [s.device for s in z.addressable_shards] == [D[order[i]] for i in here]
+    for (constant, block), i in zip(plugin.executed[-1], here, strict=True):
+        assert (constant == big).all() and (block == np.split(big, len(order))[i]).all()
+    assert all((np.asarray(s.data) == 2 * big[s.index]).all() for s in z.addressable_shards)
+""")
+
+
 def test_errors_of_programs():
     """They are let go of, and nothing else is."""
     run(MESH + """
@@ -319,11 +338,13 @@ def test_options_that_a_plugin_does_not_know():
 def test_a_store_that_died():
     """The first process ends while the other waits for its devices."""
     found = both("""
+        import time
         from styrax.core.arrays import host_devices
         begin()
         store = host_devices.cohort.client
         if me == 0:
             store.blocking_key_value_get("here", 20_000)
+            time.sleep(0.5)  # the other is to be told that its key is set
             os._exit(3)
         store.key_value_set("here", "")
         print(raised(RuntimeError, lambda: jax.devices("cuda")))
