@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .core.arrays import backends, host_devices
+from .core.settings import config
 from .core.types.typing import PyTree
 
 if TYPE_CHECKING:
@@ -43,14 +44,16 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                **kwargs: PyTree) -> None:
     """Joins this process with the others of a program.
 
-    What is not given is read from the environment: `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES`, `JAX_PROCESS_ID`
-    and `JAX_COORDINATOR_BIND_ADDRESS`, else what Slurm, Open MPI or MPICH tell the processes that they start.
+    What is not given is read from the environment: `JAX_COORDINATOR_ADDRESS`, `JAX_COORDINATOR_BIND_ADDRESS`,
+    `JAX_NUM_PROCESSES`, `JAX_PROCESS_ID` and `JAX_LOCAL_DEVICE_IDS`, else what Slurm, Open MPI or MPICH tell the
+    processes that they start.
 
     Args:
       coordinator_address: host and port of the first process, which coordinates.
       num_processes: how many processes there are.
       process_id: the number of this process.
-      local_device_ids: which accelerators of its host this process uses; without effect on CPUs.
+      local_device_ids: which GPUs of its host this process uses: all, or one where a launcher tells which process of
+        the host it is. Without effect on CPUs.
       cluster_detection_method: the only way to look for a launcher: "slurm", "ompi", "pmi" (MPICH), "mpi4py";
         "deactivate" for none.
       initialization_timeout: seconds within which all processes must have come.
@@ -73,7 +76,8 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     address = coordinator_address or env.get("JAX_COORDINATOR_ADDRESS")
     count = _number(num_processes, "JAX_NUM_PROCESSES")
     number = _number(process_id, "JAX_PROCESS_ID")
-    if address is None or count is None or number is None:
+    local = _numbers(local_device_ids, "JAX_LOCAL_DEVICE_IDS")
+    if address is None or count is None or number is None or local is None:
         from .processes.clusters import detected
 
         cluster = None if count == 1 else detected(cluster_detection_method)
@@ -81,6 +85,10 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
             address = cluster.address() if address is None else address
             count = cluster.processes if count is None else count
             number = cluster.number if number is None else number
+            local = [cluster.local] if local is None and cluster.local is not None else local
+    if local:
+        for platform in ("cuda", "rocm"):
+            config.config.update(f"jax_{platform}_visible_devices", ",".join(map(str, local)))
     if count == 1 and address is None and number in (None, 0):
         global_state.num_processes = 1
         return
@@ -107,6 +115,12 @@ def _number(given: int | None, variable: str) -> int | None:
     if given is not None or not os.environ.get(variable):
         return given
     return int(os.environ[variable])
+
+
+def _numbers(given: int | Sequence[int] | None, variable: str) -> Sequence[int] | None:
+    if given is None and os.environ.get(variable):
+        return [int(text) for text in os.environ[variable].split(",")]
+    return [given] if isinstance(given, int) else given
 
 
 def is_initialized() -> bool:

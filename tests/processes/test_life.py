@@ -140,11 +140,12 @@ def test_environment(tmp_path):
 
 
 LAUNCHERS = {
-    "slurm": (dict(SLURM_JOB_ID="5000", SLURM_STEP_NODELIST="node[007-009],z", SLURM_NTASKS="8", SLURM_PROCID="3"),
-              ("node007:62344", 8, 3)),
+    "slurm": (dict(SLURM_JOB_ID="5000", SLURM_STEP_NODELIST="node[007-009],z", SLURM_NTASKS="8", SLURM_PROCID="3",
+                   SLURM_LOCALID="1"), ("node007:62344", 8, 3, 1)),
     "ompi": (dict(OMPI_MCA_orte_hnp_uri="1531576320.0;tcp://10.96.0.1,10.148.0.1:34911", OMPI_COMM_WORLD_SIZE="4",
-                  OMPI_COMM_WORLD_RANK="1"), ("10.96.0.1:62624", 4, 1)),
-    "pmi": (dict(PMI_RANK="1", PMI_SIZE="2", MPI_LOCALNRANKS="2"), (f"127.0.0.1:{os.getppid() % 4096 + 61440}", 2, 1)),
+                  OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_LOCAL_RANK="0"), ("10.96.0.1:62624", 4, 1, 0)),
+    "pmi": (dict(PMI_RANK="1", PMI_SIZE="2", MPI_LOCALNRANKS="2"),
+            (f"127.0.0.1:{os.getppid() % 4096 + 61440}", 2, 1, None)),
 }
 
 
@@ -160,7 +161,7 @@ def test_launchers(monkeypatch, launcher):
     for method in (None, launcher):
         found = detected(method)
         assert found is not None
-        assert (found.address(), found.processes, found.number) == wanted
+        assert (found.address(), found.processes, found.number, found.local) == wanted
     assert detected("deactivate") is None
     assert detected("mpi4py") is None or importlib.util.find_spec("mpi4py")
 

@@ -117,6 +117,38 @@ def exchange(platform: str) -> Iterator[tuple[str, str, bool]]:
                     lambda: bool((np.asarray(jnp.from_dlpack(cupy.asarray(source))) == source).all()))
 
 
+# -- processes -------------------------------------------------------------------------------------------
+
+
+def processes(platform: str) -> Iterator[tuple[str, str, bool]]:
+    """Programs over two processes, each with a GPU where there are two."""
+    import socket
+
+    import styrax as jax
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    several = int(jax.local_device_count(platform) > 1)
+    jobs = [subprocess.Popen([sys.executable, "-m", "tests.xla.processes_on_gpus", platform, str(i), address,
+                              str(i * several), str(several)], text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE) for i in range(2)]
+    try:
+        ends = [job.communicate(timeout=240) for job in jobs]
+    except subprocess.TimeoutExpired:
+        yield "two processes", "did not end", False
+        return
+    finally:
+        for job in jobs:
+            job.kill()
+    lines = [line for line in ends[0][0].splitlines() if line.startswith("[[")]
+    if not lines:
+        yield "two processes", (ends[0][1].strip() or "nothing was told").splitlines()[-1][:100], False
+    yield from json.loads(lines[0]) if lines else ()
+    if not several:
+        yield "communication", "not tried: there is one GPU", True
+
+
 # -- factorisations ------------------------------------------------------------------------------------
 
 SHAPES = ((5, 5), (1, 1), (3, 7, 7), (2, 3, 4, 4), (9, 4), (4, 9), (2, 60, 40), (300, 300), (1300, 1100), (1100, 1300))
@@ -321,7 +353,7 @@ def main() -> int:
         times(told.times)
         return 0
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # several libraries share the GPU
-    parts = [exchange, factorisations, beside_jax]
+    parts = [exchange, processes, factorisations, beside_jax]
     if not told.quick:
         parts.insert(0, tests)
     failed = 0

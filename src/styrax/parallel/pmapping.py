@@ -131,12 +131,18 @@ class _Layout:
         return found[:max(size, 1)]
 
     def across(self) -> Across | None:
-        """The mapped axis over the devices of all processes, of which each gives and gets the parts of its own."""
+        """The mapped axis over the devices of all processes, of which each gives and gets the parts of its own.
+
+        Raises NotImplementedError for devices of plugins.
+        """
         if host_devices.cohort is None or self.axis_name is None:
             return None
         found = tuple(backends.all_devices(self.backend)) if self.devices is None else tuple(self.devices)
         if len(host_devices.addressable(found)) == len(found):
             return None
+        if found[0].apart:
+            raise NotImplementedError("pmap over devices of several processes on the platform "
+                                      f"{found[0].platform}: use jax.shard_map")
         from . import process_mapping
 
         return process_mapping.axis(found, self.axis_name)

@@ -125,7 +125,7 @@ class _Map:
         self.inside = mesh.abstract_mesh.update(axis_types=tuple(
             AxisType.Manual if n in self.sizes else t for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True)))
         self.processes = (mesh if isinstance(mesh, Mesh) and host_devices.cohort is not None and mesh.is_multi_process
-                          else None)  # the mesh where several processes have its devices
+                          and not mesh.devices.flat[0].apart else None)  # where this project parts their programs
 
     def over(self, leaves: list[Any], specs: Sequence[PartitionSpec | None], in_specs: Any, out_specs: Any) -> PyTree:
         """The function over the devices' parts of arguments under their specifications.
@@ -276,7 +276,8 @@ def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
 
 def _is_apart(mesh: Mesh | AbstractMesh) -> bool:
     """Whether it is over devices that operations do not run on by default."""
-    return isinstance(mesh, Mesh) and host_devices.cohort is None and home(tuple(mesh.devices.flat)) is not None
+    return isinstance(mesh, Mesh) and (host_devices.cohort is None or mesh.devices.flat[0].apart) and (
+        home(tuple(mesh.devices.flat)) is not None)
 
 
 __all__ = ["Infer", "shard_map"]

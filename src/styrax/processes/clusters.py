@@ -12,11 +12,13 @@ PORTS = 1 << 12  # the last of all, of which a job has one by its number
 
 
 class Cluster(NamedTuple):
-    """A launcher's processes: how the coordinator's address is found, how many they are, the number of this one."""
+    """A launcher's processes: how the coordinator's address is found, how many they are, the number of this one, and
+    that among those of its host."""
 
     address: Callable[[], str]
     processes: int
     number: int
+    local: int | None = None
 
 
 def port_of(job: int) -> int:
@@ -30,6 +32,10 @@ def first_host(nodes: str) -> str:
     return "" if found is None else found[1] + (found[2] or "")
 
 
+def _number(env: Mapping[str, str], variable: str) -> int | None:
+    return int(env[variable]) if variable in env else None
+
+
 def slurm(env: Mapping[str, str]) -> Cluster | None:
     """Processes that `srun` has started."""
     if not all(name in env for name in ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID")):
@@ -38,7 +44,7 @@ def slurm(env: Mapping[str, str]) -> Cluster | None:
     def address() -> str:
         return f"{first_host(env['SLURM_STEP_NODELIST'])}:{port_of(int(env['SLURM_JOB_ID']))}"
 
-    return Cluster(address, int(env["SLURM_NTASKS"]), int(env["SLURM_PROCID"]))
+    return Cluster(address, int(env["SLURM_NTASKS"]), int(env["SLURM_PROCID"]), _number(env, "SLURM_LOCALID"))
 
 
 def open_mpi(env: Mapping[str, str]) -> Cluster | None:
@@ -53,7 +59,8 @@ def open_mpi(env: Mapping[str, str]) -> Cluster | None:
             raise RuntimeError("Could not parse coordinator IP address from Open MPI environment.")
         return f"{found[2]}:{port_of(int(found[1]) >> 12)}"
 
-    return Cluster(address, int(env["OMPI_COMM_WORLD_SIZE"]), int(env["OMPI_COMM_WORLD_RANK"]))
+    return Cluster(address, int(env["OMPI_COMM_WORLD_SIZE"]), int(env["OMPI_COMM_WORLD_RANK"]),
+                   _number(env, "OMPI_COMM_WORLD_LOCAL_RANK"))
 
 
 def process_manager(env: Mapping[str, str]) -> Cluster | None:
@@ -66,7 +73,7 @@ def process_manager(env: Mapping[str, str]) -> Cluster | None:
             return f"127.0.0.1:{port_of(os.getppid())}"
         return through_mpi()
 
-    return Cluster(address, int(env["PMI_SIZE"]), int(env["PMI_RANK"]))
+    return Cluster(address, int(env["PMI_SIZE"]), int(env["PMI_RANK"]), _number(env, "MPI_LOCALRANKID"))
 
 
 def mpi4py(env: Mapping[str, str]) -> Cluster | None:
@@ -76,7 +83,7 @@ def mpi4py(env: Mapping[str, str]) -> Cluster | None:
     from mpi4py import MPI  # type: ignore[import-not-found]
 
     world = MPI.COMM_WORLD
-    return Cluster(through_mpi, world.Get_size(), world.Get_rank())
+    return Cluster(through_mpi, world.Get_size(), world.Get_rank(), world.Split_type(MPI.COMM_TYPE_SHARED).Get_rank())
 
 
 def through_mpi() -> str:

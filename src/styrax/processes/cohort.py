@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ..core.arrays import host_devices
 from .coordinator import Client, Service, address_of
@@ -61,6 +64,13 @@ class Cohort:
         milliseconds = int(self._timeout * 1e3)
         return [json.loads(self.client.blocking_key_value_get(f"{folder}/{i}", milliseconds))
                 for i in range(self.count)]
+
+    def check_alike(self, value: np.ndarray, kind: type) -> None:
+        """Raises AssertionError in all processes where they do not have the same elements, of something of a type."""
+        found = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).digest()
+        if len(set(self.peers.gather_bytes("a value that is put on all processes", found))) > 1:
+            raise AssertionError(f"{kind} passed to device_put is not the same on each process. Make sure you are "
+                                 f"passing the same value of {kind} on each process.")
 
     def leave(self) -> None:
         """Leaves the others. The first process, which coordinates, waits until they have left, too."""

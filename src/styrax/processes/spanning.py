@@ -7,7 +7,6 @@ Code for local memory refuses such memory as it does that of another backend, so
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import hooks
-from ..core.arrays import backends
+from ..core.arrays import backends, host_devices
 from ..core.arrays.array import Array, array_type
 from ..core.arrays.devices import Device, ManyDevices
 from ..core.arrays.mesh import Mesh
@@ -33,11 +32,6 @@ from .tilings import tiling
 
 if TYPE_CHECKING:
     from ..core.arrays.backends import Backend
-
-UNREACHABLE = (
-    "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can "
-    "use `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` "
-    "method of jax.Array to inspect the addressable (process local) shards.")
 
 
 def local() -> Backend:
@@ -101,7 +95,7 @@ class Parts:
 
     def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         if not self.whole:
-            raise RuntimeError(UNREACHABLE)
+            raise RuntimeError(host_devices.UNREACHABLE)
         return self.rows._live().numpy(dtype, shape)
 
 
@@ -164,17 +158,10 @@ def put(x: Any, sharding: NamedSharding) -> Array:
     whole = physical.physical_aval(given.aval)
     given.block_until_ready()
     value = given._live().numpy(whole.dtype, whole.shape)
-    _check_alike(value, type(x))
+    current().check_alike(value, type(x))
     tiles = tiling(sharding, value.shape)
     rows = np.stack([value[tuple(slice(*ends) for ends in place)] for place in tiles.own])
     return array(given.aval.update(sharding=None), local().put(rows, shaped(rows.shape, rows.dtype), None), sharding)
-
-
-def _check_alike(value: np.ndarray, kind: type) -> None:
-    found = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).digest()
-    if len(set(current().peers.gather_bytes("a value that is put on all processes", found))) > 1:
-        raise AssertionError(f"{kind} passed to device_put is not the same on each process. Make sure you are passing "
-                             f"the same value of {kind} on each process.")
 
 
 @lru_cache(maxsize=1024)

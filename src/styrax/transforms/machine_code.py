@@ -53,8 +53,10 @@ def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = N
             return compiled(closed, name, donated, None, device, said, options)
         return compiled(closed, name, donated, settled(*said, closed.out_avals), device, ((), ()), options)
 
-    home = following.home if host_devices.cohort is None else hooks.home_of_program
-    return Meeting(closed, name, on, home(closed, said))
+    home: Device | ManyDevices | None = following.home(closed, said)
+    if home is None and host_devices.cohort is not None:
+        home = hooks.home_of_program(closed, said)
+    return Meeting(closed, name, on, home)
 
 
 @per_jaxpr

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import styrax as jax
+from styrax.core.settings import config
 from styrax.xla.pjrt import c_api, discovery, options
 from styrax.xla.pjrt.plugin import Plugin, PluginError
 from styrax.xla.pjrt.plugin_client import PluginBackend
@@ -236,6 +237,9 @@ def test_options_of_programs(device):
 def test_options_of_clients(monkeypatch):
     assert options.of_client("xla_cpu", 3) == {"cpu_device_count": 3}
     assert options.of_client("cuda", 0) == {}
+    config.config.update("jax_cuda_visible_devices", "1,3")
+    assert options.of_client("cuda", 0) == {"visible_devices": [1, 3]} and options.of_client("rocm", 0) == {}
+    config.config.update("jax_cuda_visible_devices", "all")
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", ".5")
     monkeypatch.setenv("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")
@@ -248,8 +252,6 @@ def test_options_of_clients(monkeypatch):
 
 def test_options_that_a_plugin_does_not_know():
     newer = jax.devices("xla_cpu")[0].client.plugin
-    from styrax.core.settings import config
-
     before = config.config.jax_pjrt_client_create_options
     config.config.update("jax_pjrt_client_create_options", {"no_such_option": 1})
     try:

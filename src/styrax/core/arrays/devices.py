@@ -23,6 +23,11 @@ class Device:
         self.local_hardware_id = id if local_hardware_id == -1 else local_hardware_id
 
     @property
+    def apart(self) -> bool:
+        """Whether the other devices of its kind do not see its memory."""
+        return self.client is not None and not self.client.shared_memory
+
+    @property
     def host_id(self) -> int:
         return self.process_index
 
@@ -82,12 +87,12 @@ def together(devices: tuple[Device, ...]) -> ManyDevices | None:
     """These devices in the place of one; None for one device, and for devices with one memory."""
     from .. import hooks
 
-    client = devices[0].client
-    if client is not None and client.shared_memory:  # some may be other processes'
-        return None if all(d.client is client for d in devices) else hooks.devices_of_processes(devices)
-    if client is None:
-        return hooks.devices_of_processes(devices)
-    return hooks.devices_of_plugin(devices) if len(devices) > 1 else None
+    first = devices[0]
+    if first.apart:
+        return hooks.devices_of_plugin(devices) if len(devices) > 1 or first.client is None else None
+    if first.client is not None and all(d.client is first.client for d in devices):  # none is another process's
+        return None
+    return hooks.devices_of_processes(devices)
 
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")  # as XLA's clients for CPUs name them

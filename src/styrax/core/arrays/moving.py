@@ -57,10 +57,10 @@ def elsewhere(args: Sequence[Any], client: object) -> bool:
 
 def home(devices: tuple[Device, ...]) -> Device | ManyDevices | None:
     """Where a program for these devices runs; None where the default device will do."""
-    client = devices[0].client
-    if client is None or client.shared_memory and client is backends.get():
+    first = devices[0]
+    if not first.apart and first.client in (None, backends.get()):
         return None
-    return together(devices) or devices[0]
+    return together(devices) or first
 
 
 def around() -> Device | ManyDevices | None:
@@ -96,7 +96,9 @@ def apply_where_arguments_are(primitive: Any, args: tuple[Any, ...], params: dic
         return hooks.apply_stateful(primitive, args, params)
     device = common_device(args, lambda i: f"argument {'xyzuvw'[i % 6]} of {primitive.name}")
     if device is None:
-        device = around() if host_devices.cohort is None else hooks.home_of_operation(params)
+        device = around()
+        if device is None and host_devices.cohort is not None:
+            device = hooks.home_of_operation(params)
     if device is None or device.client is backend and backend.shared_memory:
         if elsewhere(args, backend):
             args = tuple([moved(x, backend.devices()[0]) for x in args])

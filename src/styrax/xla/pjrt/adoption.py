@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 
-from .c_api import filled
 from .plugin import Plugin
 
 _Notice = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -46,5 +45,5 @@ class Adoption:
         """Called by the plugin, on one of its threads."""
         del self._held[number]
         if error:
-            self._plugin.function("Error_Destroy")(ctypes.addressof(filled("Error_Destroy", handle=error)))
+            self._plugin.destroy_error(error)
 

@@ -54,6 +54,8 @@ Event_OnReady event callback argument
 Client_Create options count# get get_argument put put_argument client try_get try_get_argument
 Client_PlatformName client text size#
 Client_PlatformVersion client text size#
+Client_ProcessIndex client process%
+Client_Devices client items count#
 Client_AddressableDevices client items count#
 Client_Compile client program options size# executable
 Client_BufferFromHostBuffer client data type% dims rank# strides strides_count# semantics% device \
@@ -88,6 +90,9 @@ Buffer_UnsafePointer buffer address#
 ExecuteOptions send receive send_count# receive_count# launch_id% kept kept_count# context location \
 tasks# task_ids incarnations slices
 Program code size# format format_size#
+KeyValueGet key key_size# milliseconds% error argument value value_size# deleter
+KeyValueTryGet key key_size# error argument value value_size# deleter
+KeyValuePut key key_size# value value_size# error argument
 NamedValue name name_size# type% value! size#
 HostLayout tiled_size# tiled_extensions minor_to_major rank# tile_dims tile_sizes tiles# type%
 """

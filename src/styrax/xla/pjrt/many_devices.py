@@ -1,8 +1,8 @@
 """Arrays over several devices of a plugin, and the backend that runs programs on them.
 
-Of such an array each device has a buffer (`Parts`). To the rest of the project it lives on a device of its own,
-`Together`, whose client compiles programs for all of the devices (`spread_programs`). Programs for one device refuse
-such memory as they do that of another backend, so they pay nothing.
+Of such an array each device has a buffer, of which a process keeps those of its own devices (`Parts`). To the rest of
+the project it lives on a device of its own, `Together`, whose client compiles programs for all of the devices
+(`spread_programs`). Programs for one device refuse such memory as they do that of another backend, so they pay nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import hooks
+from ...core.arrays import host_devices
 from ...core.arrays.array import Array, array_type
 from ...core.arrays.devices import Device, ManyDevices
 from ...core.arrays.mesh import Mesh
@@ -35,16 +36,22 @@ if TYPE_CHECKING:
 
 
 class Together(ManyDevices):
-    """The devices of a mesh in the place of one, in the mesh's order."""
+    """The devices of a mesh in the place of one, in the mesh's order.
 
-    __slots__ = ("client", "devices", "id", "mesh", "platform")
+    `own` are those of this process. NotImplementedError where there are none.
+    """
+
+    __slots__ = ("client", "devices", "id", "mesh", "own", "platform")
     devices: tuple[PluginDevice, ...]  # type: ignore[assignment]
 
     def __init__(self, devices: tuple[PluginDevice, ...]):
         self.devices = devices
+        self.own = host_devices.addressable(devices)
+        if not self.own:
+            raise NotImplementedError(f"arrays over devices of other processes alone: {', '.join(map(str, devices))}")
         self.platform = devices[0].platform
         self.id = ", ".join(str(d.id) for d in devices)
-        self.client = MeshBackend(devices[0].client)
+        self.client = MeshBackend(self.own[0].client)
         self.mesh = Mesh(np.array(devices), ("devices",))  # for what is whole everywhere
 
     @property
@@ -55,27 +62,36 @@ class Together(ManyDevices):
     def put(self, x: Any, sharding: NamedSharding) -> Array:
         """A value under a sharding over these devices: what is there moves, all else is cut into its parts."""
         if not isinstance(x, Array):
-            elements, aval = self.devices[0].client.elements(x, get_aval(x))
+            elements, aval = self.client.one.elements(x, get_aval(x))
+            self._check_alike(elements, type(x))
             return self.memory(aval, sharding, self._copies(elements, sharding))
         memory = x._live()
         if memory.device is not self:
+            if len(self.own) < len(self.devices):
+                whole = physical.physical_aval(x.aval)
+                memory.wait()
+                self._check_alike(memory.numpy(whole.dtype, whole.shape), type(x))
             return self.memory(x.aval, sharding, self.cut(x, sharding))
         return x if x.sharding == sharding else _moving(x.aval.update(sharding=None), sharding)(x)[0]
 
+    def _check_alike(self, elements: np.ndarray, kind: type) -> None:
+        """Raises AssertionError where the other processes of these devices put something else there."""
+        if len(self.own) < len(self.devices) and host_devices.cohort is not None:
+            host_devices.cohort.check_alike(elements, kind)
+
     def cut(self, x: Array, sharding: NamedSharding) -> list[Buffer]:
-        """The parts of an array that is on one device, or on others, as buffers on these."""
+        """The parts of an array that is on one device, or on others, as buffers on this process's."""
         memory = x._live()
         if sharding.is_fully_replicated and isinstance(memory, Buffer) and memory.device.client is self.client.one:
-            return [memory.on(device) for device in self.devices]
+            return [memory.on(device) for device in self.own]
         whole = physical.physical_aval(x.aval)
         memory.wait()
         return self._copies(memory.numpy(whole.dtype, whole.shape), sharding)
 
     def _copies(self, elements: np.ndarray, sharding: NamedSharding) -> list[Buffer]:
         client: PluginBackend = self.client.one
-        places = sharding.devices_indices_map(elements.shape).values()
-        return [client.buffer(np.asarray(elements[index]), device)
-                for device, index in zip(self.devices, places, strict=True)]
+        places = sharding.devices_indices_map(elements.shape)
+        return [client.buffer(np.asarray(elements[places[device]]), device) for device in self.own]
 
     def memory(self, aval: ShapedArray, sharding: NamedSharding, parts: Sequence[Buffer]) -> Array:
         """An array of such parts."""
@@ -89,10 +105,10 @@ class Together(ManyDevices):
     def part(self, array: Any, device: Device) -> Array:
         parts: Parts = array._live()
         aval = array.aval.update(shape=parts.sharding.shard_shape(array.shape), sharding=None)
-        return array_type(aval)(aval, parts.parts[parts.sharding._device_assignment.index(device)], True)
+        return array_type(aval)(aval, parts.parts[self.own.index(device)], True)
 
     def of_parts(self, shape: tuple[int, ...], sharding: NamedSharding, parts: Mapping[Device, Any]) -> Array:
-        buffers = [moved(parts[device], device)._live() for device in sharding._device_assignment]
+        buffers = [moved(parts[device], device)._live() for device in self.own]
         aval = next(iter(parts.values())).aval.update(shape=shape, sharding=None)
         return self.memory(aval, sharding, buffers)
 
@@ -107,7 +123,7 @@ def together(devices: tuple[PluginDevice, ...]) -> Together:
 
 
 class Parts:
-    """The memory of an array over several devices: a buffer of each, in the order of the sharding's devices."""
+    """The memory of an array over several devices: a buffer of each that is this process's, in their order."""
 
     __slots__ = ("device", "nbytes", "parts", "sharding")
 
@@ -129,9 +145,11 @@ class Parts:
         return self
 
     def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """The elements as NumPy's."""
+        """The elements as NumPy's. RuntimeError where other processes have some."""
         if self.sharding.is_fully_replicated:
             return self.parts[0].numpy(dtype, shape)
+        if len(self.parts) < self.sharding.num_devices:
+            raise RuntimeError(host_devices.UNREACHABLE)
         out = np.empty(shape, dtype)
         local = self.sharding.shard_shape(shape)
         seen = set()
@@ -162,7 +180,7 @@ class MeshBackend:
         self.dlpack_type = client.dlpack_type
 
     def devices(self) -> Sequence[Device]:
-        """All of the plugin's."""
+        """All of this process."""
         return self.one.devices()
 
     def operand(self, value: Any) -> Array:

@@ -6,12 +6,15 @@ import ctypes
 import os
 import struct
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from ...core.arrays import host_devices
 from ...core.settings import config
 from ...protocol_buffers import encode, varint
 from .c_api import address_of, structure
 
 Option = str | bool | int | float
+ClientOption = Option | list[int]
 NONE: Mapping[str, Option] = {}
 
 
@@ -55,10 +58,10 @@ def compile_options(devices: Sequence[int], given: Mapping[str, Option] = NONE) 
 # -- options of clients ------------------------------------------------------------------------------
 
 
-def named_values(options: Mapping[str, Option]) -> tuple[ctypes.Array, list[bytes]]:
-    """Options as an array of `PJRT_NamedValue`s, and the texts that it points to."""
+def named_values(options: Mapping[str, ClientOption]) -> tuple[ctypes.Array, list[Any]]:
+    """Options as an array of `PJRT_NamedValue`s, and what it points to."""
     kind = structure("NamedValue")
-    array, kept = (kind * len(options))(), []
+    array, kept = (kind * len(options))(), list[Any]()
     for item, (name, value) in zip(array, options.items(), strict=True):
         kept.append(name.encode())
         item.struct_size, item.name_size, item.size = ctypes.sizeof(kind), len(kept[-1]), 1
@@ -68,6 +71,9 @@ def named_values(options: Mapping[str, Option]) -> tuple[ctypes.Array, list[byte
             kept.append(value.encode())
             item.type, item.size = 0, len(kept[-1])
             item.value = address_of(kept[-1])
+        elif isinstance(value, list):
+            kept.append((ctypes.c_int64 * len(value))(*value))
+            item.type, item.size, item.value = 2, len(value), ctypes.addressof(kept[-1])
         elif isinstance(value, bool):
             item.type, item.value = 4, int(value)
         elif isinstance(value, int):
@@ -78,17 +84,30 @@ def named_values(options: Mapping[str, Option]) -> tuple[ctypes.Array, list[byte
     return array, kept
 
 
-def of_client(platform: str, cpu_devices: int) -> dict[str, Option]:
-    """The options with which the client of a platform is created, as the settings and the environment say.
+def meets_others(platform: str) -> bool:
+    """Whether the clients of a platform in several processes are told of each other. Those for the host's processors
+    cannot be, and TPUs find each other by themselves."""
+    return not platform.startswith("xla_cpu") and platform != "tpu"
+
+
+def of_client(platform: str, cpu_devices: int) -> dict[str, ClientOption]:
+    """The options with which the client of a platform is created, as the settings, the environment and the number of
+    processes say.
 
     Raises RuntimeError for a value of the environment that is none.
     """
     told = config.config.jax_pjrt_client_create_options
-    found: dict[str, Option] = {}
+    found: dict[str, ClientOption] = {}
     if platform.startswith("xla_cpu"):
         found["cpu_device_count"] = cpu_devices
     elif platform in ("cuda", "rocm"):
         found |= _of_gpus()
+    visible = getattr(config.config, f"jax_{platform}_visible_devices", "all")
+    if visible != "all":
+        found["visible_devices"] = list(map(int, visible.split(",")))
+    cohort = host_devices.cohort
+    if cohort is not None and meets_others(platform):
+        found |= {"node_id": cohort.number, "num_nodes": cohort.count}
     if isinstance(told, str):
         told = dict(part.split(":", 1) for part in told.split(";") if part)
     return found | (told or {})

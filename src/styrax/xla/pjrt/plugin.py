@@ -115,9 +115,14 @@ class Plugin:
         message = ctypes.string_at(told.message, told.size).decode(errors="replace")
         code = filled("Error_GetCode", error=error)
         self.function("Error_GetCode")(ctypes.addressof(code))
-        self.function("Error_Destroy")(ctypes.addressof(filled("Error_Destroy", handle=error)))
+        self.destroy_error(error)
         name = CODES[code.code] if code.code < len(CODES) else str(code.code)
         raise (OutOfMemory if name == "RESOURCE_EXHAUSTED" else JaxRuntimeError)(f"{name}: {message}")
+
+    def destroy_error(self, error: int) -> None:
+        """Lets go of an error of the plugin's."""
+        arguments = filled("Error_Destroy", handle=error)  # which has to live until the function is back
+        self.function("Error_Destroy")(ctypes.addressof(arguments))
 
     def wait(self, event: int) -> None:
         """Waits for an event, and lets go of it. Raises JaxRuntimeError for the failure that it tells."""

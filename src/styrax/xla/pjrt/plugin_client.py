@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arrays import host_devices, transfers
+from ...core.arrays import backends, host_devices, transfers
 from ...core.arrays.array import Array
 from ...core.arrays.backends import HOST, Backend, params_key
 from ...core.arrays.devices import Device
@@ -31,6 +31,7 @@ from .device_copies import copies
 from .entry import Entry
 from .foreign_functions import Callbacks, Numbered, callbacks
 from .in_flight import Effects
+from .key_values import KeyValues
 from .loaded_executable import Executable
 from .plugin import Plugin
 from .plugin_buffers import Buffer, BufferType, element_type
@@ -62,15 +63,19 @@ class PluginBackend:
         on_host = platform.startswith("xla_cpu")
         given = options.of_client(platform, host_devices.device_count(platform) if on_host else 0)
         array, kept = options.named_values(given)
+        cohort = host_devices.cohort
+        self._store = None if cohort is None or not options.meets_others(platform) else KeyValues(
+            cohort.client, f"{platform}:")
         self.handle = plugin.call(
-            "Client_Create", options=ctypes.addressof(array) if given else None, count=len(given)).client
+            "Client_Create", options=ctypes.addressof(array) if given else None, count=len(given),
+            **({} if self._store is None else self._store.arguments)).client
         del kept  # (the plugin has read them)
         host_devices.fix()
         self.platform_version = plugin.text("Client_PlatformVersion", client=self.handle)
         self.dlpack_type = HOST if on_host else _DLPACK.get(platform, 12)  # 12: kExtDev, something else
-        found = plugin.call("Client_AddressableDevices", client=self.handle)
-        handles = (ctypes.c_void_p * found.count).from_address(found.items) if found.count else ()
-        self._devices = [PluginDevice(self, handle) for handle in handles]
+        self._devices = [PluginDevice(self, handle) for handle in self._handles("Client_AddressableDevices")]
+        if cohort is not None:
+            self._meet_others(cohort.number)
         self._types: dict[Any, BufferType] = {}
         self._eager: dict[Any, Executable | Watched] = {}
         self._accepted: dict[bytes, bytes] = {}
@@ -79,6 +84,25 @@ class PluginBackend:
         self.operand = Operands(self._copy).operand
 
     # -- devices -------------------------------------------------------------------------------------
+    def _handles(self, name: str) -> Sequence[int]:
+        found = self.plugin.call(name, client=self.handle)
+        return (ctypes.c_void_p * found.count).from_address(found.items) if found.count else ()
+
+    def _meet_others(self, number: int) -> None:
+        """Makes the devices of all processes known. RuntimeError where the plugin counts this process otherwise."""
+        own = {device.id: device for device in self._devices}
+        handles = self._handles("Client_Devices")
+        if len(handles) == len(own):
+            return
+        found = [own.get(d.id, d) for d in [PluginDevice(self, handle, False) for handle in handles]]
+        counted = self.plugin.call("Client_ProcessIndex", client=self.handle).process
+        if counted != number:
+            raise RuntimeError(f"the PJRT plugin {self.plugin.path} knows this process by the number {counted}, which "
+                               f"joined the others by jax.distributed.initialize as number {number}")
+        if config.config.jax_sort_devices_by_process_index:
+            found.sort(key=lambda device: device.process_index)
+        backends.everywhere[self.platform] = found
+
     def devices(self) -> list[PluginDevice]:
         return self._devices
 

@@ -118,7 +118,8 @@ def _is_seen(x: Array) -> bool:
 
 
 class SpreadExecutable(Executable):
-    """A compiled program on several devices, for arguments under these shardings."""
+    """A compiled program on several devices, for arguments under these shardings. Each process runs its devices' part.
+    """
 
     __slots__ = ("in_shardings", "out_shardings", "parted", "together", "whole")
 
@@ -132,21 +133,21 @@ class SpreadExecutable(Executable):
                                    len(device.devices))
         self.loaded, self.chosen = client.loaded(entry.text, device.devices, compiler_options)
         self.read = entry.read
-        self.whole = [[client.buffer(c, d) for c in entry.constants] for d in device.devices]
+        self.whole = [[client.buffer(c, d) for c in entry.constants] for d in device.own]
         avals, outs = [closed.out_avals[k] for k in entry.kept], self.out_shardings
-        self.parted = [(a, outs[k], [client.type_of(d, p.dtype, outs[k].shard_shape(p.shape)) for d in device.devices])
+        self.parted = [(a, outs[k], [client.type_of(d, p.dtype, outs[k].shard_shape(p.shape)) for d in device.own])
                         for k, a, p in zip(entry.kept, avals, entry.closed.out_avals, strict=True)]
         self.hollow = [(k, array_type(a)(a, None)) for k, a in enumerate(closed.out_avals) if k not in entry.kept]
         self.effects = client.effects if entry.callbacks.numbers else None  # (by which blocks have events)
         self.aliased = [i - len(entry.constants) for i in entry.aliases.values()]  # of `read`
-        self.blocks = [ArgumentBlock(self, len(device.devices))]
+        self.blocks = [ArgumentBlock(self, len(device.own))]
 
     def __call__(self, *args: Any) -> list[Any]:
         columns = [self._parts(args[i], self.in_shardings[i]) for i in self.read]
         try:
             block = self.blocks.pop()  # nobody else has it now
         except IndexError:
-            block = ArgumentBlock(self, len(self.together.devices))
+            block = ArgumentBlock(self, len(self.together.own))
         handles: list[int] = []
         for i, constants in enumerate(self.whole):
             handles += [c.handle for c in constants]
