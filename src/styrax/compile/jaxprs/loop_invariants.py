@@ -16,6 +16,7 @@ from typing import Any
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
+from ..costs import WORTH_KEEPING
 from ..lowering.element_cost import ElementCosts
 from .loop_form import JaxprLoop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
@@ -98,20 +99,25 @@ def _invariants(loop: JaxprLoop) -> list[JaxprEqn]:
             candidates.append(eqn)
     if not candidates:
         return []
-    costs = ElementCosts()
+    costs, totals = ElementCosts(), dict[Any, int]()
+    for eqn in candidates:
+        total = sum(totals.get(v, 0) for v in eqn.invars if type(v) is not Literal)
+        if eqn.primitive.traits.elementwise:
+            total += costs.cost(eqn)
+        totals.update(dict.fromkeys(eqn.outvars, min(total, WORTH_KEEPING)))
     needed: set[Any] = set()
     moved = []
     for eqn in reversed(candidates):
-        if _worth_keeping(eqn, costs) or any(v in needed for v in eqn.outvars):
+        if _worth_keeping(eqn, totals) or any(v in needed for v in eqn.outvars):
             needed.update(v for v in eqn.invars if type(v) is not Literal)
             moved.append(eqn)
     return moved[::-1]
 
 
-def _worth_keeping(eqn: JaxprEqn, costs: ElementCosts) -> bool:
-    """Whether a loop gains when it reads an equation's results instead of computing them."""
+def _worth_keeping(eqn: JaxprEqn, totals: dict[Any, int]) -> bool:
+    """Whether a loop gains when it reads an equation's results instead of computing them, of invariants alone."""
     traits = eqn.primitive.traits
     if traits.elementwise:
         nbytes = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars if isinstance(v.aval, ShapedArray))
-        return nbytes <= CACHED and costs.worth_keeping(eqn)
+        return nbytes <= CACHED and totals[eqn.outvars[0]] >= WORTH_KEEPING
     return not traits.movement and traits.control is not Control.WHILE  # which may never end, in a loop of no turns

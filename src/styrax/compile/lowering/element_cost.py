@@ -18,16 +18,17 @@ class ElementCosts:
     def __init__(self) -> None:
         self.b = Builder()
 
-    def worth_keeping(self, eqn: JaxprEqn) -> bool:
-        """Whether reading an elementwise equation's results costs less than computing them again."""
+    def cost(self, eqn: JaxprEqn) -> int:
+        """Estimated instructions of computing an elementwise equation's results, an element of each."""
         rule = rules.loops.get(eqn.primitive)
         if rule is None:
-            return True
+            return WORTH_KEEPING
         b, before = self.b, len(self.b.ops)
         b.avals_in, b.avals_out = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
         outs = rule(b, *[_operand(b, a) for a in b.avals_in], **eqn.params)
         values = outs if eqn.primitive.multiple_results else [outs]
-        return len(b.ops) > before or max(v.at(b.loop_vars(v.shape)).cost for v in values) >= WORTH_KEEPING
+        found = max(v.at(b.loop_vars(v.shape)).cost for v in values)
+        return found if len(b.ops) == before else max(found, WORTH_KEEPING)
 
 
 def _operand(b: Builder, aval: Any) -> Value:
