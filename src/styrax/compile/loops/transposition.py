@@ -10,25 +10,59 @@ lanes: `unroll_and_jam` loads such a tile row by row and turns it. Before, and a
       outer -1: point[i0, i1] out0[(64*i0 + i1)] = arg0[(i0 + 48*i1)]
 
 What is only copied needs no code of its own: the scheduler asks `copied` for statements that turn some rows each, by
-functions that are compiled once.
+functions that are compiled once. What takes long to compute, and is stored across the lanes, is stored along them first
+and then copied.
 """
 
 from __future__ import annotations
 
+from ..costs import computing
 from ..ir.expr import COSTS, Expr, coefficient
 from ..ir.loopir import Loop, Statement, Transpose
-from ..ir.values import Point
-from .nest import Nest, choosing
+from ..ir.values import Point, row_major
+from ..program import Program
+from .fuse import Member, Unit
+from .nest import Nest, planned, rewrite_units
 
 STRIP = 16  # bytes of a row that such a function takes at a time
 SIZES = (2, 4, 8)  # of elements in bytes, of which matrices are turned by functions
+LONG = 128  # estimated instructions of all rows of a tile, from which they are no code of their own
 LARGE = 1 << 14  # elements from which a tile pays for its code where each row makes choices of its own
 
 
-def transposed(nest: Nest) -> Nest:
-    """The nest with the rows of its tiles."""
+def transposed(nest: Nest) -> list[Nest]:
+    """The nest with the rows of its tiles; or one that computes, and one that copies in tiles."""
     rows = None if nest.inner else _rows(nest)
-    return nest if rows is None else nest.with_rows(rows, nest.width, nest.width)
+    if rows is None:
+        return [nest]
+    ops = [m.op for m in nest.members]
+    if len(ops) == 1 and isinstance(ops[0], Point) and nest.width * computing([ops[0].value]) > LONG:
+        apart = _computed_first(nest, ops[0], rows)
+        if apart is not None:
+            return apart
+    return [nest.with_rows(rows, nest.width, nest.width)]
+
+
+def _computed_first(nest: Nest, op: Point, rows: Expr) -> list[Nest] | None:
+    """A nest that stores results side by side as its lanes compute them, and one that puts them into their places."""
+    b, vector = nest.b, nest.vector
+    assert vector is not None
+    step = coefficient(b.arena, op.place, vector)
+    if step is None or step.op == "const" and step.attr == 1:
+        return None
+    order = [*(v for v in nest.outer if v is not rows and v is not vector), rows, vector]
+    extents = tuple(b.extents[v] for v in order)
+    phase, inner = nest.members[0].phase, nest.members[0].inner
+    waiting = b.buffer(op.buffer.dtype, b.product(extents), once=True)
+    place = b.arena.affine(0, order, row_major(b, extents))
+    computed = nest.replace(members=[Member(Point(order, waiting, place, op.value), phase, inner)])
+    new = [b.loop_var(e) for e in extents]
+    mapping = dict(zip(order, new, strict=True))
+    copy = Point(new, op.buffer, b.arena.substitute(op.place, mapping, dict(mapping)),
+                 b.load(waiting, b.arena.substitute(place, mapping, dict(mapping))))
+    copying, lanes = planned(Nest(b, [Member(copy, phase, inner)], nest.dead, new, ()), b.vector_bytes), mapping[rows]
+    copying = copying.replace(vector=lanes, width=nest.width, outer=copying.ordered(new, lanes))
+    return [computed, *transposed(copying)]
 
 
 def _rows(nest: Nest) -> Expr | None:
@@ -96,4 +130,9 @@ def copied(nest: Nest) -> list[Statement] | None:
     return [turned]
 
 
-run = choosing(transposed)
+def run(program: Program) -> Program:
+    """Gives nests with a vector loop the rows of their tiles."""
+    def of_unit(unit: Unit) -> list[Unit]:
+        return [*transposed(unit)] if isinstance(unit, Nest) and unit.vector is not None else [unit]
+
+    return program.replace(units=rewrite_units(program.units or (), of_unit))
