@@ -85,7 +85,8 @@ def test_dimensions(dimension, platform):
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", DTYPES[:-1])
 def test_top_k(dtype, platform):
-    for shape, k, axis in (((9,), 9, -1), ((3, 50), 4, -1), ((40, 3), 1, 0), ((2, 300), 100, 1), ((5,), 0, 0)):
+    for shape, k, axis in (((9,), 9, -1), ((3, 50), 4, -1), ((40, 3), 1, 0), ((2, 300), 100, 1), ((5,), 0, 0),
+                           ((3, 500), 7, -1), ((65,), 1, 0), ((68, 2), 4, 0), ((2, 69), 4, 1), ((1, 1000), 64, 1)):
         x = draw(shape, dtype)
         check(platform, lambda x: lax.top_k(x, k, axis=axis), lambda x: tuple(jax.lax.top_k(x, k, axis=axis)), x)  # noqa: B023
 

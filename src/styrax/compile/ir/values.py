@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.types.index_type import ScalarType
-from .expr import BOOL, Expr, Index, naming, shared, show
+from .expr import BOOL, Expr, Index, naming, shared, show, walk
 from .loopir import Buffer, Statement
 
 if TYPE_CHECKING:
@@ -90,6 +90,11 @@ class Computed(Value):
     @property
     def cost(self) -> int:
         return self.probe()[1].cost
+
+    @property
+    def divides(self) -> bool:
+        """Whether places of what an element is read from are quotients of its own, as those of reshaped arrays."""
+        return any(n.op in ("floordiv", "floormod") for n in walk([self.probe()[1]]))
 
     @property
     def work(self) -> int:

@@ -128,6 +128,18 @@ class Nest:
             yield
         self.add(loopir.While(head, holds, body))
 
+    def smallest(self, extent: Index, value: Callable[[Expr], Expr], largest: Expr) -> Expr:
+        """The smallest of so many values, found in lanes, or `largest` if that is smaller."""
+        b = self.b
+        target, dtype = b.mutable(largest.dtype, "a"), largest.dtype
+        found = loopir.Accumulator([target], [largest], lambda xs, ys: [b.min(xs[0], ys[0])], "min")
+        lanes = max(b.vector_bytes // dtype.itemsize, 1)
+        self.add(loopir.Open(found, lanes))
+        with self.loop(extent, vector=True, lanes=lanes) as i:
+            self.add(loopir.Fold(found, [value(i)]))
+        self.add(loopir.Close(found))
+        return target
+
     def scratch(self, shape: Sequence[Index], dtype: Any) -> Stored:
         """Private memory, not initialised."""
         b = self.b

@@ -281,7 +281,8 @@ def each_row(n: Any, shape: Sequence[Any], axis: int, body: Callable[[Callable[[
 
 
 def is_cheap(value: Any) -> bool:
-    return getattr(value, "cost", 0) <= 4
+    """Whether elements cost no more to compute, at any place, than to read."""
+    return getattr(value, "cost", 0) <= 4 and not getattr(value, "divides", False)
 
 
 def insert_word(b: Builder, n: Any, words: Any, new: Any, last: Any) -> None:
@@ -299,8 +300,11 @@ def insert_word(b: Builder, n: Any, words: Any, new: Any, last: Any) -> None:
     n.store(words, [j.get()], new)
 
 
+_BLOCK = 64  # elements that are looked at together: hardly any of them is among the smallest so far
+
+
 def keep_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Any:
-    """The `k` smallest words (key, position) of a row, sorted, in a scratch buffer."""
+    """The `k` smallest words (key, position) of a row, sorted, in a scratch buffer. Keys have up to 32 bits."""
     best = n.scratch((k,), UINT64)
 
     def word(i: Any) -> Any:
@@ -309,9 +313,17 @@ def keep_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], An
     with n.loop(k) as i:
         insert_word(b, n, best, n.let(word(i)), i)
     worst = n.var(UINT64, n.load(best, [b.index(k - 1)]))
-    with n.loop(size - k) as i:
-        new = n.let(word(b.add(i, b.index(k))))
-        with n.if_(b.lt(new, worst.get())):
-            insert_word(b, n, best, new, b.index(k - 1))
-            worst.set(n.load(best, [b.index(k - 1)]))
+
+    left = size - k
+    with n.loop(-(-left // _BLOCK)) as block:
+        first = b.add(b.mul(block, b.index(_BLOCK)), b.index(k))
+        count = b.min(b.index(_BLOCK), b.sub(b.index(size), first))
+        bits = key(first).dtype
+        least = n.smallest(count, lambda i: key(b.add(i, first)), b.const(dtypes.iinfo(bits).max, bits))
+        # of equal keys the first stay
+        with n.if_(b.lt(b.cast(least, UINT64), b.shr_logical(worst.get(), b.const(32, UINT64)))), n.loop(count) as i:
+            new = n.let(word(b.add(i, first)))
+            with n.if_(b.lt(new, worst.get())):
+                insert_word(b, n, best, new, b.index(k - 1))
+                worst.set(n.load(best, [b.index(k - 1)]))
     return best
