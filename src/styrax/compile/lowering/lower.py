@@ -285,11 +285,12 @@ def _is_few(members: Index) -> bool:
 
 
 def count_uses(jaxpr: Jaxpr) -> dict[Var, int]:
+    """How often values are read. What is elementwise asks for the same element of equal operands, which is one use."""
     uses: dict[Var, int] = {}
     for eqn in jaxpr.eqns:
-        for v in eqn.invars:
-            if type(v) is not Literal:
-                uses[v] = uses.get(v, 0) + 1
+        read = [v for v in eqn.invars if type(v) is not Literal]
+        for v in dict.fromkeys(read) if eqn.primitive.traits.elementwise else read:
+            uses[v] = uses.get(v, 0) + 1
     for v in jaxpr.outvars:
         if type(v) is not Literal:
             uses[v] = uses.get(v, 0) + 1
