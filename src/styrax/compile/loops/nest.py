@@ -188,12 +188,13 @@ class Nest:
         order = sorted((v for v in loops if v is not vector), key=stride, reverse=True)
         return order + ([vector] if vector in loops else [])  # type: ignore[list-item]
 
-    def rewritten(self, mapping: dict[Expr, Expr]) -> Nest:
-        """The nest with loop variables replaced."""
+    def rewritten(self, mapping: dict[Expr, Expr],
+                  make: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None) -> Nest:
+        """The nest with loop variables replaced; `make` as for `substitute`."""
         memo: dict[Expr, Expr] = {}
 
         def sub(e: Expr) -> Expr:
-            return self.b.arena.substitute(e, mapping, memo)
+            return self.b.arena.substitute(e, mapping, memo, make)
 
         def moved(op: Point | Reduce) -> Point | Reduce:
             if isinstance(op, Point):

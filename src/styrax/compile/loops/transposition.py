@@ -17,30 +17,99 @@ and then copied.
 from __future__ import annotations
 
 from ..costs import computing
-from ..ir.expr import COSTS, Expr, coefficient
+from ..ir.expr import COSTS, INDEX, Expr, coefficient
 from ..ir.loopir import Loop, Statement, Transpose
 from ..ir.values import Point, row_major
 from ..program import Program
 from .fuse import Member, Unit
+from .index_set_splitting import decided
 from .nest import Nest, planned, rewrite_units
 
 STRIP = 16  # bytes of a row that such a function takes at a time
 SIZES = (2, 4, 8)  # of elements in bytes, of which matrices are turned by functions
 LONG = 128  # estimated instructions of all rows of a tile, from which they are no code of their own
+EDGE = 1 << 11  # elements at an edge from which they are worth parts of their own
 LARGE = 1 << 14  # elements from which a tile pays for its code where each row makes choices of its own
 
 
 def transposed(nest: Nest) -> list[Nest]:
     """The nest with the rows of its tiles; or one that computes, and one that copies in tiles."""
-    rows = None if nest.inner else _rows(nest)
-    if rows is None:
+    if nest.inner or nest.vector is None:
         return [nest]
+    rows = _rows(nest, nest.width)
+    if rows is None:
+        return _in_parts(nest) or [_copying_short(nest)]
     ops = [m.op for m in nest.members]
     if len(ops) == 1 and isinstance(ops[0], Point) and nest.width * computing([ops[0].value]) > LONG:
         apart = _computed_first(nest, ops[0], rows)
         if apart is not None:
             return apart
     return [nest.with_rows(rows, nest.width, nest.width)]
+
+
+def _copying_short(nest: Nest) -> Nest:
+    """The nest by functions that turn rows of fewer elements than there are lanes, if it copies and does no more."""
+    size = nest.members[0].op.buffer.dtype.itemsize if isinstance(nest.members[0].op, Point) else STRIP
+    rows = _rows(nest, STRIP // size)
+    if rows is None:
+        return nest
+    turning = nest.with_rows(rows, nest.width, nest.width)
+    return nest if copied(turning) is None else turning
+
+
+def _in_parts(nest: Nest) -> list[Nest] | None:
+    """What copies inside of edges and makes choices at them, as nests for the inside, where it only copies, and for the
+    edges (index-set splitting of the loops around); None for another nest."""
+    b, op = nest.b, nest.members[0].op
+    if len(nest.members) > 1 or not isinstance(op, Point) or op.value.op != "select":
+        return None
+    ends = _insides(nest)
+    inside, edges = nest, []
+    for u, end in ends.items():
+        edges.append(_between(inside, u, end, nest.size(u)))
+        inside = _between(inside, u, 0, end)
+    (member,) = inside.members
+    if not ends or not isinstance(member.op, Point) or member.op.value.op != "load":
+        return None
+    turned = transposed(planned(inside, b.vector_bytes))
+    if len(turned) > 1 or turned[0].rows is None:
+        return None
+    for edge in edges:
+        edge = planned(edge, b.vector_bytes)
+        turned += transposed(edge) if nest.count(edge.outer) >= EDGE else [edge]
+    return turned
+
+
+def _insides(nest: Nest) -> dict[Expr, int]:
+    """Loops with the turn up to which comparisons with edges hold whatever the turns of the other loops are."""
+    ends: dict[Expr, int] = {}
+    for n in nest.nodes():
+        if n.op != "lt" or n.args[0].dtype is not INDEX or n.args[1].op != "const":
+            continue
+        place, edge = n.args[0], n.args[1].attr
+        steps = {v: c.attr for v in nest.outer if v in place.deps
+                 and (c := coefficient(nest.b.arena, place, v)) is not None and c.op == "const"}
+        u = max(steps, key=lambda v: steps[v], default=None)
+        if u is None or steps[u] <= 0:
+            continue
+        others = place.bounds[1] - steps[u] * (nest.size(u) - 1)
+        end = (edge - 1 - others) // steps[u] + 1
+        if 0 < end < nest.size(u):
+            ends[u] = min(end, ends.get(u, end))
+    return ends
+
+
+def _between(nest: Nest, u: Expr, low: int, high: int) -> Nest:
+    """The turns of a loop of a nest from one to another."""
+    b = nest.b
+    new = b.loop_var(high - low) if high - low > 1 else None
+    mapping = {u: b.int(low) if new is None else b.iadd(new, low)}
+    outer = [v for v in (new if v is u else v for v in nest.outer) if v is not None]
+    part = nest.rewritten(mapping, lambda e, args: decided(b, e, args)).replace(outer=outer)
+    (member,) = part.members
+    op = member.op
+    assert isinstance(op, Point)
+    return part.replace(members=[Member(Point(outer, op.buffer, op.place, op.value), member.phase, member.inner)])
 
 
 def _computed_first(nest: Nest, op: Point, rows: Expr) -> list[Nest] | None:
@@ -65,7 +134,8 @@ def _computed_first(nest: Nest, op: Point, rows: Expr) -> list[Nest] | None:
     return [computed, *transposed(copying)]
 
 
-def _rows(nest: Nest) -> Expr | None:
+def _rows(nest: Nest, least: int) -> Expr | None:
+    """The loop along which some load is contiguous, of at least so many turns."""
     vector, width = nest.vector, nest.width
     assert vector is not None
     if any(COSTS.get(n.op, 1) > 1 or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
@@ -77,7 +147,7 @@ def _rows(nest: Nest) -> Expr | None:
     if small and vector in opaque:
         return None
     for u in nest.outer:
-        if u is vector or nest.size(u) < width or small and u in opaque:
+        if u is vector or nest.size(u) < least or small and u in opaque:
             continue
         turned = False
         for e in indices:
@@ -133,6 +203,6 @@ def copied(nest: Nest) -> list[Statement] | None:
 def run(program: Program) -> Program:
     """Gives nests with a vector loop the rows of their tiles."""
     def of_unit(unit: Unit) -> list[Unit]:
-        return [*transposed(unit)] if isinstance(unit, Nest) and unit.vector is not None else [unit]
+        return [*transposed(unit)] if isinstance(unit, Nest) else [unit]
 
     return program.replace(units=rewrite_units(program.units or (), of_unit))
