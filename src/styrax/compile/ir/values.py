@@ -76,16 +76,26 @@ class Computed(Value):
         if self._probe is None:
             b = self.builder
             index = b.loop_vars(self.shape)
-            before, b.probing = b.probing, True
             evaluations = b.evaluations
-            try:
-                element = self.at(index)
-            finally:
-                b.probing = before
+            element = self._looked_at(index)
             self._probe, self._work = (index, element), b.evaluations - evaluations
             if element.op == "const":  # everywhere: there is no need to ask operands, of which it may have many
                 self.function = lambda _: element
         return self._probe
+
+    def _looked_at(self, index: Sequence[Index]) -> Expr:
+        b = self.builder
+        before, b.probing = b.probing, True
+        try:
+            return self.at(index)
+        finally:
+            b.probing = before
+
+    def members_cost(self, count: int) -> list[int]:
+        """What each of so many members of a record costs, along the last dimension, where its number is known."""
+        b = self.builder
+        index = b.loop_vars(self.shape[:-1])
+        return [self._looked_at((*index, b.int(k))).cost for k in range(count)]
 
     @property
     def cost(self) -> int:

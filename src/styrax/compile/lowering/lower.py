@@ -225,8 +225,7 @@ class Lowering:
         count = value.shape[-1]
         if not isinstance(count, int) or not _is_few(count):
             return False
-        index = self.b.loop_vars(value.shape[:-1])
-        return all(value.at((*index, self.b.int(k))).cost < WORTH_KEEPING for k in range(count))
+        return all(cost < WORTH_KEEPING for cost in value.members_cost(count))
 
     def prepare(self, value: Value, out_avals: Sequence[Any]) -> Value:
         """Stores an operand that a bigger result would compute again and again."""

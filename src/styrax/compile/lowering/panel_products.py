@@ -23,9 +23,8 @@ BLOCKS = 16  # blocks of rows that a call computes
 SMALLEST = 16  # rows, columns and terms from which a product pays,
 LARGE = 1 << 17  # and multiplications
 SHORT = 64  # rows or terms up to which BLAS loses time,
-NARROWEST = 32  # with so many columns
-SKINNY = 1 << 20  # and multiplications,
-HUGE = 1 << 26  # and multiplications to which packing is little
+STREAMED = 1 << 18  # where the larger operand or the result has so many elements
+HUGE = 1 << 26  # multiplications to which packing is little
 WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 WIDENED = frozenset(map(np.dtype, (np.int8, np.uint8, np.int16)))
@@ -45,11 +44,11 @@ def kind(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> str | None:
 
 def pays(m: object, n: object, k: object, blas: bool) -> bool:
     """Whether a product of known sizes is large enough. BLAS packs while it multiplies, and does better in between:
-    where no edge is short, and the operands are not much less than the multiplications."""
+    where no edge is short, or all fits into near caches, and the operands are not few against multiplications."""
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
     if blas:
-        return (min(m, k) <= SHORT and n >= NARROWEST and m * n * k >= SKINNY) or m * n * k >= HUGE
+        return (min(m, k) <= SHORT and n * max(m, k) >= STREAMED) or m * n * k >= HUGE
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 
 
