@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from tests.numpy import oracle
 
 TABLE = """
@@ -220,3 +222,12 @@ def test_more_values() -> None:
 
 def test_errors() -> None:
     oracle.check_values(ERRORS)
+
+
+def test_lists_have_a_shape_for_a_while_yet() -> None:
+    for package in (oracle.jax, oracle.styrax):
+        for name in ("shape", "ndim", "size"):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                getattr(package.numpy, name)([1, 2])
+            assert any(str(w.message).startswith(f"{name} requires ndarray or scalar arguments") for w in found)

@@ -488,3 +488,15 @@ def test_integers_of_any_dtype_are_written(dtype, value, jitted):
             return str(error).split("\n")[0].strip()
 
     np.testing.assert_array_equal(written(styrax), written(jax))
+
+
+def test_a_loop_called_at_once_whose_condition_reads_what_its_body_writes():
+    ref = styrax.new_ref(styrax.numpy.array([3.0, 1.0]))
+
+    def body(turns):
+        ref[0] += 1
+        return turns + 1
+
+    for bound, turns in ((5, 2), (9, 4)):
+        assert styrax.lax.while_loop(lambda _, bound=bound: ref[0] < bound, body, 0) == turns
+        assert ref[0] == bound

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.settings.config import numpy_dtype_promotion
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike, SupportsShape
@@ -242,6 +243,12 @@ def _range(key: slice, name: str) -> Any:
     return arange(start, stop, step)
 
 
+def _ranges(keys: Any, name: str) -> list[Any]:
+    """Slices as vectors of one dtype: those of counts and of steps meet whatever promotion is in force."""
+    with numpy_dtype_promotion("standard"):
+        return promote_dtypes(*(_range(key, name) for key in keys))
+
+
 class _Mgrid:
     """`mgrid[0:3, 0:2]`: the coordinates of a grid, stacked along a first axis."""
 
@@ -249,7 +256,7 @@ class _Mgrid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _range(key, "mgrid")
-        vectors = promote_dtypes(*(_range(k, "mgrid") for k in key))
+        vectors = _ranges(key, "mgrid")
         if not vectors:
             return asarray(np.zeros(0))
         return lax.stack(meshgrid(*vectors, indexing="ij"), 0)
@@ -262,7 +269,7 @@ class _Ogrid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _range(key, "ogrid")
-        vectors = promote_dtypes(*(_range(k, "ogrid") for k in key))
+        vectors = _ranges(key, "ogrid")
         return list(meshgrid(*vectors, indexing="ij", sparse=True))
 
 

@@ -239,7 +239,7 @@ def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, r
             raise ValueError("Axis must be specified when shapes of a and weights differ.")
         if len(w_shape) == 1 and isinstance(axis, int):
             if w_shape[0] != a_shape[axis]:
-                raise ValueError("Length of weights not compatible with specified axis.")
+                raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
             weights = lax.reshape(weights, tuple(w_shape[0] if i == axis else 1 for i in range(len(a_shape))))
         elif w_shape != tuple(a_shape[i] for i in axis_indices(axis, len(a_shape))):
             raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")

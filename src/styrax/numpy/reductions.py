@@ -95,6 +95,8 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
         primitive, combine = _LOGICAL[name]
     if where is not None:
         check_arraylike(name, where)
+        if (mask := typed(where)[0]) != _BOOL:
+            raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask!r}.")
         value = identity(compute) if callable(identity) else identity
         a = choose_elements(where, a, convert(value, compute))
     out = primitive(a, axes)

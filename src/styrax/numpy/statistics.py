@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.settings.config import numpy_dtype_promotion
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -60,8 +61,9 @@ def _operands(a: Any, q: Any) -> tuple[Array, Array]:
 def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
     a, q = _operands(a, q)
     a, axis, keepshape = _one_axis(a, axis, keepdims)
-    out = _between(method, *(_neighbours_of_numbers(a, q, axis, keepdims) if skip_nan else
-                             _neighbours(a, q, axis, keepdims and keepshape is None)))
+    with numpy_dtype_promotion("standard"):  # that weights may be wider than the elements is not the caller's doing
+        out = _between(method, *(_neighbours_of_numbers(a, q, axis, keepdims) if skip_nan else
+                                 _neighbours(a, q, axis, keepdims and keepshape is None)))
     if keepshape is not None:
         out = lax.reshape(out, (*q.shape, *keepshape))
     return convert(out, a.dtype)

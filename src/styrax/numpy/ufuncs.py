@@ -11,7 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
-from styrax.core.tracing.source import hide_frames
+from styrax.core.tracing.source import hide_frames, warn
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, SupportsShape
 from styrax.transforms.custom import custom_jvp
@@ -23,6 +23,7 @@ from .promotion import (
     convert,
     dtype_of,
     is_array,
+    is_arraylike,
     literal,
     number_like,
     promote_args_inexact,
@@ -507,6 +508,13 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
 nan_to_num = jit(named(_nan_to_num, "nan_to_num"))
 
 
+def _sizes(name: str, a: Any) -> Any:
+    if not is_arraylike(a) and not hasattr(a, "shape"):
+        warn(f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. In a future JAX release this "
+             "will be an error.", DeprecationWarning)
+    return shape_of(a)
+
+
 def shape(a: ArrayLike | SupportsShape) -> tuple[int, ...]:
     """The shape of an array or number.
 
@@ -516,7 +524,7 @@ def shape(a: ArrayLike | SupportsShape) -> tuple[int, ...]:
     Returns:
       a tuple of ints.
     """
-    return tuple(shape_of(a))
+    return tuple(_sizes("shape", a))
 
 
 def ndim(a: ArrayLike | SupportsShape) -> int:
@@ -528,7 +536,7 @@ def ndim(a: ArrayLike | SupportsShape) -> int:
     Returns:
       an int.
     """
-    return len(shape_of(a))
+    return len(_sizes("ndim", a))
 
 
 def size(a: ArrayLike | SupportsShape, axis: Axis = None) -> int:
@@ -541,7 +549,7 @@ def size(a: ArrayLike | SupportsShape, axis: Axis = None) -> int:
     Returns:
       an int.
     """
-    sizes = shape_of(a)
+    sizes = _sizes("size", a)
     if axis is None:
         return math.prod(sizes)
     from .promotion import axis_indices

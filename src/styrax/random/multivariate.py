@@ -82,6 +82,7 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, shape: tuple[int, ...], 
     else:
         factor = cholesky(cov)
     standard = normal(key, (*shape, mean.shape[-1]), dtype)
+    mean = lax.broadcast_to_rank(mean, standard.ndim)
     return mean + einsum("...ij,...j->...i", factor, standard)
 
 

@@ -104,13 +104,13 @@ def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     few = bad_count | (count * q <= 10.0)
     whole = lax.floor(count)
     few_count, many_count, many_q = where(few, whole, 0.0), where(few, 1e4, whole), where(few, 0.5, q)
-    inverted = lax.convert_element_type(_by_inversion(key, few_count, lax.log1p(-q), steps), dtype)
-    rejected = lax.convert_element_type(_by_rejection(key, many_count, many_q, steps), dtype)
+    inverted = _by_inversion(key, few_count, lax.log1p(-q), steps)
+    rejected = _by_rejection(key, many_count, many_q, steps)
     out = where(few, inverted, rejected)
     invalid = q_negative | q_nan | bad_count
     out = where(invalid, np.nan, out)
     out = where(endless & ~invalid, np.inf, out)
-    return where(low | bad_count | q_nan | endless, out, whole - out)
+    return lax.convert_element_type(where(low | bad_count | q_nan | endless, out, whole - out), dtype)
 
 
 def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Array:

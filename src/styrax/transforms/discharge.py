@@ -162,13 +162,19 @@ def discharge_state(jaxpr: Jaxpr, consts: Sequence[Any], *,
 
 
 class OnContents:
-    """A compiled program that takes references: it runs on their contents and puts new ones back."""
+    """A compiled program that takes references: it runs on their contents and puts new ones back.
 
-    __slots__ = ("closed", "code", "is_ref")
+    An operation called at once may have one reference in several places, as a loop whose condition and body both know
+    it has: then it is a program of its own, in which these places are one.
+    """
+
+    __slots__ = ("closed", "code", "compile_program", "is_ref", "merged")
 
     def __init__(self, closed: ClosedJaxpr, compile_program: Callable[[ClosedJaxpr], Callable]):
         self.closed = closed
+        self.compile_program = compile_program
         self.code = compile_program(discharge_closed(closed))
+        self.merged: dict[tuple[int, ...], OnContents] = {}
         self.is_ref = [isinstance(a, AbstractRef) for a in closed.in_avals]
 
     def __call__(self, *args: Any) -> list[Any]:
@@ -177,8 +183,23 @@ class OnContents:
         if len({id(x) for x in given}) != len(given):
             count = len(closed.debug_info.arg_names)  # what was captured comes before the arguments
             check_arguments(args[len(args) - count:], args[:len(args) - count], "jit", closed.debug_info)
+            return self._with_places_merged(args)
         outs = self.code(*(x._contents() if r else x for x, r in zip(args, is_ref, strict=True)))
         count = len(closed.jaxpr.outvars)
         for ref, value in zip(given, outs[count:], strict=True):
             ref._hold(value)
         return outs[:count]
+
+    def _with_places_merged(self, args: Sequence[Any]) -> list[Any]:
+        first = {id(x): i for i, (x, r) in reversed(list(enumerate(zip(args, self.is_ref, strict=True)))) if r}
+        places = tuple(first[id(x)] if r else i for i, (x, r) in enumerate(zip(args, self.is_ref, strict=True)))
+        kept = sorted(set(places))
+        if places not in self.merged:
+            closed = self.closed
+
+            def program(*given: Any) -> list[Any]:
+                return eval_jaxpr(closed.jaxpr, closed.consts, *(given[kept.index(i)] for i in places))
+
+            avals = [closed.in_avals[i] for i in kept]
+            self.merged[places] = OnContents(trace_to_jaxpr(program, avals, closed.debug_info), self.compile_program)
+        return self.merged[places](*(args[i] for i in kept))

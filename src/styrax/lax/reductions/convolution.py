@@ -174,8 +174,9 @@ def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequenc
                          "exactly specify the required padding or use conv_transpose.")
     if rhs_dilation is None:
         rhs_dilation = (1,) * spatial
-    if any(d <= 0 for d in rhs_dilation):
-        raise TypeError(f"All dilations must be positive, got {tuple(rhs_dilation)}.")
+    for dilation in (lhs_dilation, rhs_dilation):
+        if any(d <= 0 for d in dilation):
+            raise TypeError(f"All dilations must be positive, got {tuple(dilation)}.")
     if isinstance(padding, (str, PaddingType)):
         window = [dilated(k, d) for k, d in
                   zip(spatial_sizes(shape_of(rhs), dnums.rhs_spec), rhs_dilation, strict=False)]

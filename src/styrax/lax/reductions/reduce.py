@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 
-def check_axes(name: str, x: Any, axes: tuple) -> None:
+def check_axes(x: Any, axes: tuple) -> None:
     """Raise ValueError unless `axes` are distinct dimensions of `x`, counted from the front."""
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axes' of {name}: {axes}")
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
     if any(not 0 <= a < x.ndim for a in axes):
         raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for {x.str_short()}.")
 
@@ -203,7 +203,7 @@ def _reduction(
     """A reduction row: `name` is the primitive's, `kind` the combiner's."""
 
     def shape_rule(x: Any, *, axes: tuple, **_: Any) -> tuple:
-        check_axes(name, x, axes)
+        check_axes(x, axes)
         if name == "reduce_sum" and not config.allow_f16_reductions.value:
             _refuse_half_precision(x, axes)
         return without(x.shape, axes)
@@ -374,7 +374,7 @@ def _reduce_avals(*args: Any, computation: Any, jaxpr: Any, dimensions: tuple) -
         raise ValueError(
             f"the computation of reduce has to give scalars of the operands' types, got {[str(o) for o in outs]}"
         )
-    check_axes("reduce", operands[0], dimensions)
+    check_axes(operands[0], dimensions)
     shape = without(operands[0].shape, dimensions)
     vma = joined_vma(args)
     return [

@@ -212,7 +212,8 @@ def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Any:
         return transposed(lax.full_like(a, 0)) if a.shape[-1] != a.shape[-2] else lax.full_like(a, 0)
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     top = gather_elements(s, (..., slice(0, 1)))
-    cutoff = multiply(lax.expand_dims(rtol, (len(shape_of(rtol)),)), top)
+    shares = lax.expand_dims(rtol, (*range(top.ndim - 1 - len(shape_of(rtol))), top.ndim - 1))
+    cutoff = multiply(shares, top)
     s = choose_elements(greater(s, cutoff), s, np.inf)
     right = divide(transposed(u), convert(lax.expand_dims(s, (s.ndim,)), u.dtype))
     return dot_products.matmul(transposed(vh), right, precision=HIGHEST)
@@ -233,10 +234,12 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
       matrices of shape `[..., n, m]`.
 
     Raises:
-      ValueError: below rank 2.
+      ValueError: below rank 2, and where both `rtol` and `rcond` are given.
     """
     if rcond is not None:
-        rtol = rcond if rtol is None else rtol
+        if rtol is not None:
+            raise ValueError("pinv: only one of rtol and rcond may be specified.")
+        rtol = rcond
     (a,) = matrices("pinv", a)
     if a.ndim < 2:
         raise ValueError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")

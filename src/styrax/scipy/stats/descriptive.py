@@ -309,7 +309,7 @@ class gaussian_kde:
         """The integral of the estimate times a normal density."""
         from . import multivariate_normal
 
-        mean = atleast_1d(asarray(mean))
+        mean = atleast_2d(asarray(mean))
         total = add(self.covariance, atleast_2d(asarray(cov)))
         values = lax.exp(multivariate_normal.logpdf(lax.transpose(self.dataset, (1, 0)), mean, total))
         return dot(self.weights, values)
