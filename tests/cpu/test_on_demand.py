@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from styrax.cpu import llvm, on_demand
+from styrax.cpu import llvm
 from styrax.cpu.on_demand import Family
 
 COUNT = 6
@@ -44,7 +44,7 @@ def call(address):
 def test_each_is_compiled_once_by_many(family, threads):
     family, asked = family
     symbols = names(family)
-    on_demand.compile_ahead([family], set(symbols), 1, threads)
+    family.compile_ahead(set(symbols), 1, threads)
     found = [[] for _ in range(4)]
 
     def ask(into):
@@ -57,7 +57,7 @@ def test_each_is_compiled_once_by_many(family, threads):
         worker.join()
     assert found == [list(range(COUNT))] * 4
     assert sorted(asked) == symbols
-    on_demand.compile_ahead([family], set(symbols), 1, threads)
+    family.compile_ahead(set(symbols), 1, threads)
     assert sorted(asked) == symbols
 
 
@@ -70,7 +70,7 @@ def test_no_function_of_the_family(family):
 def test_a_text_that_llvm_refuses(family):
     family, _ = family
     wrong = f"{family._prefix}wrong"
-    on_demand.compile_ahead([family], {wrong, names(family)[0]}, 1, 1)
+    family.compile_ahead({wrong, names(family)[0]}, 1, 1)
     for _ in range(2):  # whoever asks is told, each time
         with pytest.raises(llvm.CompileError):
             family.address(wrong)
@@ -81,7 +81,7 @@ def test_a_text_that_llvm_refuses(family):
 def test_in_a_forked_child(family):
     family, _ = family
     symbols = names(family)
-    on_demand.compile_ahead([family], set(symbols), 1, 1)
+    family.compile_ahead(set(symbols), 1, 1)
     child = os.fork()
     if not child:
         os._exit(0 if [call(family.address(s)) for s in symbols] == list(range(COUNT)) else 1)

@@ -26,7 +26,7 @@ def test_there_and_back(size, lanes):
     libraries = [llvm.load(turning.source(name)) for name in names]  # (which keep the code)
     addresses = [library.address(name) for library, name in zip(libraries, names, strict=True)]
     into = ctypes.CFUNCTYPE(None, given[0], given[2], given[1], given[2], given[3])(addresses[0])
-    out = ctypes.CFUNCTYPE(None, given[0], given[2], given[1], given[3])(addresses[1])
+    out = ctypes.CFUNCTYPE(None, given[0], given[2], given[1], given[2], given[3])(addresses[1])
     for length in (group, group + 1, 9, 16, 17, 31):
         if length < group:
             continue
@@ -41,9 +41,12 @@ def test_there_and_back(size, lanes):
             np.testing.assert_array_equal(wide[:, 2:-3], matrix[:, :length].T)
             assert (wide[:, :2] == 7).all() and (wide[:, -3:] == 7).all()
             back = np.full((lanes, stride), 9, dtype)
-            out(back.ctypes.data, stride, tile.ctypes.data + size, length)
+            out(back.ctypes.data, stride, tile.ctypes.data + size, lanes, length)
             np.testing.assert_array_equal(back[:, :length], matrix[:, :length])
             assert (back[:, length:] == 9).all()
+            again = np.full((lanes, stride), 9, dtype)
+            out(again.ctypes.data, stride, wide.ctypes.data + 2 * size, lanes + 5, length)
+            np.testing.assert_array_equal(again, back)
 
 
 SHAPES = [(0, 3), (1, 70), (3, 5), (16, 16), (17, 33), (40, 300), (300, 40), (5, 20, 40), (3, 50, 17), (2, 3, 64, 48)]

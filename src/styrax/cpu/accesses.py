@@ -10,7 +10,7 @@ from ..compile.ir.loopir import Buffer, Store, Transpose
 from ..compile.lowering.number_types import NARROW_INTS, is_complex, part_dtype
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
-from .turning import called, goes_in, turned
+from .turning import at_once, called, goes_in, turned
 from .writer import Lanes, Writer
 
 AHEAD = 16  # turns of a loop that prefetching looks ahead
@@ -200,13 +200,16 @@ class Accesses:
 
     def turn(self, s: Transpose) -> None:
         """Columns of a matrix from rows, or rows from a tile in scratch memory, by a function of its own."""
-        symbol, into = called(s), goes_in(s)
+        symbol, into, width = called(s, self.module.vector_bytes), goes_in(s), at_once(s, self.module.vector_bytes)
         target = self._block(s.target, s.target_offset, s.target_stride * (s.columns - 1) + s.rows)
         source = self._block(s.source, s.source_offset, s.source_stride * (s.rows - 1) + s.columns)
-        given = (f"ptr {target}, i64 {s.target_stride}, ptr {source}, i64 {s.source_stride}" if into else
-                 f"ptr {target}, i64 {s.target_stride}, ptr {source}")
-        self.writer.declare(f"declare void @{symbol}({'ptr, i64, ptr, i64' if into else 'ptr, i64, ptr'}, i64)")
-        self.line(f"call void @{symbol}({given}, i64 {s.columns if into else s.rows})")
+        self.writer.declare(f"declare void @{symbol}(ptr, i64, ptr, i64, i64)")
+        t, lanes, length = memory_type(s.source.dtype), *((s.rows, s.columns) if into else (s.columns, s.rows))
+        for first in range(0, lanes, width):
+            to, at = (first, s.source_stride * first) if into else (s.target_stride * first, first)
+            far = [self.op(f"getelementptr {t}, ptr {p}, i64 {k}") if k else p for p, k in ((target, to), (source, at))]
+            self.line(f"call void @{symbol}(ptr {far[0]}, i64 {s.target_stride}, ptr {far[1]}, i64 {s.source_stride}, "
+                      f"i64 {length})")
 
     def _block(self, buffer: Buffer, start: Expr, count: int) -> str:
         """The address of the first of `count` elements."""

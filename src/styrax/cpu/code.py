@@ -6,7 +6,7 @@ from ..compile.ir.loopir import Call, Transpose, statements
 from ..compile.pipeline import debugging
 from ..compile.program import Program
 from ..core.settings import progress
-from . import butterflies, libraries, llvm, microkernels, on_demand, runtime, turning
+from . import butterflies, libraries, llvm, microkernels, runtime, turning
 from .frames import LONG
 from .outlining import outlined
 from .segments import Main
@@ -50,16 +50,18 @@ FAMILIES = butterflies.family, microkernels.family, turning.family
 def text(program: Program, sizes: int = 0, level: int = 1) -> tuple[str, list[str]]:
     """A program as LLVM IR, and the units of it that are compiled apart. What it calls is compiled meanwhile."""
     progress.stage = "LLVM IR"
-    threads = runtime.num_threads()
-    on_demand.compile_ahead(FAMILIES, _called(program), level, max(threads - 1, 1))
+    symbols, threads = _called(program), runtime.num_threads()
+    for family in FAMILIES:
+        family.compile_ahead(symbols, level, max(threads - 1, 1))
     module = generate(program, sizes)
     return module.text(), module.units(threads)
 
 
 def _called(program: Program) -> set[str]:
     """The functions that a program calls by name."""
-    return {turning.called(s) if isinstance(s, Transpose) else s.symbol for s in statements(program.statements)
-            if isinstance(s, (Call, Transpose))}
+    vector_bytes = llvm.host().vector_bytes
+    return {turning.called(s, vector_bytes) if isinstance(s, Transpose) else s.symbol
+            for s in statements(program.statements) if isinstance(s, (Call, Transpose))}
 
 
 def loaded(program: Program, ir: str, units: list[str], level: int = 1) -> llvm.Library:

@@ -8,7 +8,7 @@ link and finds functions missing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 
 from . import background, llvm
@@ -26,6 +26,7 @@ class Family:
         self._libraries: dict[Wanted, llvm.Library | None] = {}
         self._waiting: list[Wanted] = []
         self._begun: set[Wanted] = set()  # by some thread, which is at it
+        self._working = 0  # threads that take what waits
         self._changed = threading.Condition()
         llvm.add_resolver(self.address)
         if tiered:
@@ -38,7 +39,9 @@ class Family:
         with self._changed:
             wanted -= self._libraries.keys() | self._begun | set(self._waiting)
             self._waiting += sorted(wanted)
-        for _ in range(min(len(wanted), threads)):
+            more = min(len(wanted), threads - self._working)
+            self._working += max(more, 0)
+        for _ in range(more):
             background.start(self._compile_waiting, "styrax-kernels")
 
     def address(self, symbol: str, level: int = 1) -> int | None:
@@ -71,14 +74,17 @@ class Family:
             self._waiting.remove(wanted)
 
     def _compile_waiting(self) -> None:
-        while True:
-            with self._changed:
-                if not self._waiting:
-                    return
-                wanted = self._waiting[0]
-                self._begin(wanted)
-            with suppress(llvm.CompileError):  # who asks for it is told
-                self._compile(wanted)
+        try:
+            while True:
+                with self._changed:
+                    if not self._waiting:
+                        return
+                    wanted = self._waiting[0]
+                    self._begin(wanted)
+                with suppress(llvm.CompileError):  # who asks for it is told
+                    self._compile(wanted)
+        finally:
+            self._working -= 1
 
     def _compile(self, wanted: Wanted) -> None:
         """Compiles a function that was begun."""
@@ -90,8 +96,3 @@ class Family:
                 self._begun.discard(wanted)
                 self._changed.notify_all()
 
-
-def compile_ahead(families: Iterable[Family], symbols: set[str], level: int, threads: int) -> None:
-    """Compiles the functions that a program calls in threads, while the program itself is compiled."""
-    for family in families:
-        family.compile_ahead(symbols, level, threads)

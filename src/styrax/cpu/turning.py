@@ -4,12 +4,12 @@ What generated code calls, for elements of SIZE bytes, and LANES rows or tiles o
 
     declare void @turn_in_SIZE_LANES(ptr target, i64 apart, ptr source, i64 stride, i64 length)
         target[apart·c + r] = source[stride·r + c] for r < LANES and c < length
-    declare void @turn_out_SIZE_LANES(ptr target, i64 stride, ptr tile, i64 length)
-        target[stride·r + c] = tile[LANES·c + r] for r < LANES and c < length
+    declare void @turn_out_SIZE_LANES(ptr target, i64 stride, ptr tile, i64 apart, i64 length)
+        target[stride·r + c] = tile[apart·c + r] for r < LANES and c < length
 
-Both go by strips of as many columns as 16 bytes hold, of which `length` is one at least; the last strip may overlap the
-one before. Vectors of the pieces of several rows are transposed within each 16 bytes, which costs processors and LLVM
-little.
+LANES fit into a vector register: wider tiles are turned part by part. Both go by strips of as many columns as 16 bytes
+hold, of which `length` is one at least; the last strip may overlap the one before. Vectors of the pieces of several
+rows are transposed within each 16 bytes, which costs processors and LLVM little.
 """
 
 from __future__ import annotations
@@ -46,10 +46,15 @@ def goes_in(s: Transpose) -> bool:
     return s.target.kind is BufferKind.SCRATCH or s.source.kind is not BufferKind.SCRATCH
 
 
-def called(s: Transpose) -> str:
+def at_once(s: Transpose, vector_bytes: int) -> int:
+    """The rows or columns that a call turns."""
+    count, most = s.rows if goes_in(s) else s.columns, vector_bytes // s.source.dtype.itemsize
+    return most if count % most == 0 else count
+
+
+def called(s: Transpose, vector_bytes: int) -> str:
     """The function that a transposition calls."""
-    into = goes_in(s)
-    return f"turn_{'in' if into else 'out'}_{s.source.dtype.itemsize}_{s.rows if into else s.columns}"
+    return f"turn_{'in' if goes_in(s) else 'out'}_{s.source.dtype.itemsize}_{at_once(s, vector_bytes)}"
 
 
 def source(symbol: str) -> str | None:
@@ -75,7 +80,8 @@ class _Text:
         return f"%v{len(self.lines) - 1}"
 
     def function(self, into: bool) -> str:
-        parameters = "ptr %tile, i64 %apart, ptr %far, i64 %stride" if into else "ptr %far, i64 %stride, ptr %tile"
+        tile, far = "ptr %tile, i64 %apart", "ptr %far, i64 %stride"
+        parameters = f"{tile}, {far}" if into else f"{far}, {tile}"
         self.lines += ["entry:", f"  %last = sub i64 %length, {self.group}", "  br label %strip", "strip:",
                        "  %at = phi i64 [ 0, %entry ], [ %next, %strip ]",
                        "  %c = call i64 @llvm.smin.i64(i64 %at, i64 %last)"]
@@ -90,10 +96,10 @@ class _Text:
         pieces = [self.op(f"load {self.piece}, ptr {at}, align {self.size}") for at in self._rows()]
         vectors = [self._joined(pieces[i::self.group]) for i in range(self.group)]
         for k, vector in enumerate(self._columns(vectors)):
-            self.lines.append(f"  store {self.vector} {vector}, ptr {self._of_tile(k, '%apart')}, align {self.size}")
+            self.lines.append(f"  store {self.vector} {vector}, ptr {self._of_tile(k)}, align {self.size}")
 
     def _strip_out(self) -> None:
-        columns = self._columns([self.op(f"load {self.vector}, ptr {self._of_tile(k, self.lanes)}, align {self.size}")
+        columns = self._columns([self.op(f"load {self.vector}, ptr {self._of_tile(k)}, align {self.size}")
                                  for k in range(self.group)])
         for row, at in enumerate(self._rows()):
             block, k = divmod(row, self.group)
@@ -109,9 +115,9 @@ class _Text:
             out.append(self.op(f"getelementptr {self.t}, ptr {out[-1]}, i64 %stride"))
         return out
 
-    def _of_tile(self, k: int, apart: int | str) -> str:
+    def _of_tile(self, k: int) -> str:
         column = self.op(f"add i64 %c, {k}")
-        index = self.op(f"mul i64 {column}, {apart}")
+        index = self.op(f"mul i64 {column}, %apart")
         return self.op(f"getelementptr {self.t}, ptr %tile, i64 {index}")
 
     def _joined(self, pieces: Sequence[str]) -> str:
