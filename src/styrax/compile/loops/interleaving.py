@@ -17,7 +17,9 @@ from ..costs import MEMBERS, RECORD, computing
 from ..ir.expr import Expr, coefficient
 from ..ir.values import Point
 from .index_set_splitting import decided
-from .nest import Nest, choosing, mostly_gathers, vector_width
+from .nest import Nest, choosing, gathers, vector_width
+
+GATHERED = 16  # estimated instructions around each read at a place read from memory, up to which records are no lanes
 
 
 def interleaved(nest: Nest) -> Nest:
@@ -34,7 +36,7 @@ def interleaved(nest: Nest) -> Nest:
         if work > RECORD:
             continue
         for v in nest.outer:
-            if v is u or v in opaque or nest.vector not in (u, v) or mostly_gathers(nest, v, work / count):
+            if v is u or v in opaque or nest.vector not in (u, v) or work <= GATHERED * count * gathers(nest, v):
                 continue
             width = vector_width(nest, v, nest.b.vector_bytes)
             if nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points):

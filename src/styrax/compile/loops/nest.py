@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, coefficient, show, unwrap, walk
+from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, coefficient, poly_terms, show, unwrap, walk
 from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Point, Reduce
@@ -30,7 +30,9 @@ from ..program import Program
 from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
 
 UNIFORM = 0.9  # what an access is worth that is the same in all lanes, where a contiguous one is worth 1
-GATHER = 16  # estimated instructions around each read at a place read from memory, up to which lanes do not pay for it
+ROWS = 4  # that share the places that they read,
+SHARED = 16  # with so few estimated instructions around each of these reads that lanes would not pay
+GATHER = 4  # estimated instructions around each read at a place read from memory, up to which lanes do not pay for it
 GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
 
@@ -248,12 +250,16 @@ def choosing(choose: Callable[[Nest], Nest]) -> Callable[[Program], Program]:
 def planned(nest: Nest, vector_bytes: int) -> Nest:
     """The nest with its loops in order, and the one that is the vector."""
     vector = _vector(nest)
-    if vector is not None and _mostly_gathers(nest, vector):
+    rows = None if vector is None else _gathered_alike(nest, vector)
+    if vector is not None and (rows is not None or _mostly_gathers(nest, vector)):
         vector = None
     elements = nest.count(nest.outer) * nest.count(nest.inner) * nest.work()
-    return nest.replace(
+    nest = nest.replace(
         vector=vector, width=1 if vector is None else vector_width(nest, vector, vector_bytes), elements=elements,
         outer=nest.ordered(nest.outer, vector), inner=nest.ordered(nest.inner, vector))
+    return nest if rows is None else nest.replace(
+        rows=rows, abreast=ROWS, outer=[*(v for v in nest.outer if v not in (rows, nest.outer[-1])), rows,
+                                        *(v for v in nest.outer[-1:] if v is not rows)])
 
 
 # -- rewriting loops -----------------------------------------------------------------------------------
@@ -340,16 +346,29 @@ def _vector(nest: Nest) -> Expr | None:
 
 def _mostly_gathers(nest: Nest, vector: Expr) -> bool:
     """Whether lanes would do little but read here and there: one by one, that takes half the time."""
-    return not nest.inner and mostly_gathers(nest, vector, nest.work())
-
-
-def mostly_gathers(nest: Nest, vector: Expr, work: float) -> bool:
-    """The same of lanes that do so much work for what a nest gathers once."""
-    if any(n.op in TRANSCENDENTAL for n in nest.nodes()):
+    if nest.inner or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
         return False
-    far = sum(n.op == "load" and bool(n.args[0].reads) and vector in n.args[0].deps
-              and coefficient(nest.b.arena, n.args[0], vector) is None for n in nest.nodes())
-    return 0 < far and work <= GATHER * far
+    return 0 < nest.work() <= GATHER * gathers(nest, vector)
+
+
+def _gathered_alike(nest: Nest, vector: Expr) -> Expr | None:
+    """A loop whose turns read here and there at places that are the same in each: side by side they share these."""
+    places = [n.args[0] for n in nest.nodes() if n.op == "load" and n.args[0].reads]
+    if nest.inner or not places or any(n.op in TRANSCENDENTAL for n in nest.nodes()) or (
+            nest.work() > SHARED * gathers(nest, vector)):
+        return None
+    for u in nest.outer:
+        found = [t for place in places for t in poly_terms(place) if any(a.reads for a in t)]
+        if u is not vector and nest.size(u) >= ROWS and found and not any(
+                u in a.deps for t in found for a in t):
+            return u
+    return None
+
+
+def gathers(nest: Nest, vector: Expr) -> int:
+    """How many reads at places that are read from memory a nest with these lanes has."""
+    return sum(n.op == "load" and bool(n.args[0].reads) and vector in n.args[0].deps
+               and coefficient(nest.b.arena, n.args[0], vector) is None for n in nest.nodes())
 
 
 def vector_width(nest: Nest, vector: Expr, vector_bytes: int) -> int:
