@@ -20,6 +20,7 @@ PROGRAMS = {
     "and a function": lambda j, x, i: j.numpy.exp(x.reshape(-1)[i]),
     "and sums": lambda j, x, i: (x.reshape(-1)[i].sum(1), x[0, i].max()),
     "slopes": lambda j, x, i: j.grad(lambda x: (j.numpy.take_along_axis(x, i, 1) ** 2).sum())(x),
+    "permuted columns": lambda j, x, i: x[:, i[0]] + 1,
     "mapped": lambda j, x, i: j.vmap(lambda row, at: row[at])(x, i),
 }
 
@@ -46,7 +47,10 @@ def test_lanes_only_where_they_pay():
         f = PROGRAMS[name]
         return styrax.jit(lambda x, i: f(styrax, x, i)).lower(X, AT).compile().as_text()
 
-    assert "vector" not in loops("along") and "vector" not in loops("clipped")
+    assert "vector(" in loops("along") and "vector(" in loops("both indices")
     assert "vector(" in loops("and a function")
+    raw = styrax.jit(lambda x, i: x[i]).lower(np.arange(300.0), AT[0].astype(np.uint8)).compile().as_text()
+    assert "vector" not in raw
+    assert "jammed(" in loops("permuted columns")  # rows share the places
     rows = styrax.jit(lambda x, i: x[i]).lower(X, np.arange(9)).compile().as_text()
     assert "vector(" in rows

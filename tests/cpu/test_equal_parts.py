@@ -90,7 +90,7 @@ def small_network(j, layers, batch=8, width=32):
     return f, [rng.normal(size=(batch, width)).astype(np.float32), *ws]
 
 
-@pytest.mark.parametrize("layers", [12, 24])
+@pytest.mark.parametrize("layers", [12, 40])
 def test_small_layers(layers):
     """Nests for one thread, and in the longer program segments that call them."""
     f, args = small_network(styrax, layers)
@@ -104,7 +104,7 @@ def test_small_layers(layers):
         np.testing.assert_allclose(x, y, 1e-3, 1e-4 * np.abs(y).max())
     text = derivative.lower(*args).compile().as_text("llvm")
     assert len(re.findall(r"^define [^@]*@part\d+\(", text, re.M)) < 20
-    assert bool(re.search(r"^define [^@]*@segment0\(", text, re.M)) == (layers == 24)
+    assert bool(re.search(r"^define [^@]*@segment0\(", text, re.M)) == (layers == 40)
 
 
 # each pair differs in one respect, and has the same shapes

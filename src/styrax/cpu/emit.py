@@ -23,6 +23,7 @@ from .instructions import element_type, memory_type, vector
 from .writer import Lanes, Module, Writer
 
 WRITTEN_TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
+SHARED = 1 << 20  # bytes of a copy from which threads share it
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
 
 
@@ -251,8 +252,13 @@ class Function:
             to = self.op(f"getelementptr {t}, ptr {pointer(s.target)}, i64 {self.value(s.target_offset)}")
             source = self.op(f"getelementptr {t}, ptr {pointer(s.source)}, i64 {self.value(s.source_offset)}")
             size = self.value(self.arena.imul(count, s.target.dtype.itemsize))
-            self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-            self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+            if isinstance(s.count, int) and s.count * s.target.dtype.itemsize >= SHARED and root(s.target) is not root(
+                    s.source):
+                self.writer.declare("declare void @styrax_copy(ptr, ptr, i64)")
+                self.line(f"call void @styrax_copy(ptr {to}, ptr {source}, i64 {size})")
+            else:
+                self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+                self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
         self.accesses.forget(s.target)
 
     def _exchange(self, s: loopir.Exchange) -> None:

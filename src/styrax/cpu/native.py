@@ -9,6 +9,8 @@ What generated code may call::
         caller; returns when all are done. The pieces do not depend on the number of threads. A call from
         inside a piece, or while another thread uses the workers, runs its pieces in order on its own thread.
         Workers run under the caller's floating-point mode (rounding, flushing of subnormals).
+    declare void @styrax_copy(ptr to, ptr from, i64 bytes) nounwind
+        copies memory that does not overlap, by pieces of such a loop.
     declare ptr @styrax_alloc(i64 bytes) nounwind
         64-byte aligned memory, null when there is none.
     declare void @styrax_free(ptr block) nounwind
@@ -373,6 +375,28 @@ end:
 
 _FORK = """
 ; Around fork: the lock is held so that the child finds whole lists.
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define internal void @copy_piece(ptr %env, i64 %begin, i64 %end) nounwind {
+  %to0 = load ptr, ptr %env
+  %second = getelementptr ptr, ptr %env, i64 1
+  %from0 = load ptr, ptr %second
+  %to = getelementptr i8, ptr %to0, i64 %begin
+  %from = getelementptr i8, ptr %from0, i64 %begin
+  %size = sub i64 %end, %begin
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %size, i1 false)
+  ret void
+}
+
+define void @styrax_copy(ptr %to, ptr %from, i64 %bytes) nounwind {
+  %env = alloca [2 x ptr]
+  store ptr %to, ptr %env
+  %second = getelementptr ptr, ptr %env, i64 1
+  store ptr %from, ptr %second
+  call void @styrax_parallel_for(ptr @copy_piece, ptr %env, i64 %bytes, i64 COPIED)
+  ret void
+}
+
 define void @styrax_before_fork() nounwind {
   call void @lock(ptr @memory_lock)
   ret void
@@ -411,6 +435,7 @@ def source(processor: str, system: str) -> str:
         "HUGEPAGE": {"linux": 14, "darwin": 0}[system],
         "SIGBUS": {"linux": 7, "darwin": 10}[system],
         "MASK": native_queue.RING - 1,
+        "COPIED": 1 << 18,  # bytes of a piece
     }
     for name in ("QUEUED", "RUNNING", "CANCELLED", "JOB_ARGS", "JOB_STATUS", "JOB_CANCEL", "JOB_DEPENDENCIES",
                  "JOB_DEPENDENCY_COUNT", "QUEUE_TAIL", "QUEUE_WORD", "QUEUE_SLEEPING", "QUEUE_LOCK",
