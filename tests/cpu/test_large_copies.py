@@ -12,16 +12,16 @@ from styrax.cpu.emit import SHARED
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "bool"])
 @pytest.mark.parametrize("extra", [-1, 0, 1, 12345])
 def test_updates_of_large_arrays(dtype, extra, threads):
-    size = SHARED // np.dtype(dtype).itemsize + extra
+    zero, one, size = np.zeros((), dtype), np.ones((), dtype), SHARED // np.dtype(dtype).itemsize + extra
     x = (np.random.default_rng(0).normal(size=size) * 3).astype(dtype)
     before = runtime.num_threads()
     try:
         runtime.set_num_threads(threads)
         want = x.copy()
-        want[[3, -1]] = 1
-        update = jax.jit(lambda x: x.at[3].set(1).at[-1].set(1))
+        want[[3, -1]] = one
+        update = jax.jit(lambda x: x.at[3].set(one).at[-1].set(one))
         np.testing.assert_array_equal(update(x), want)
-        looped = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: (c[1].at[i].set(0), c[0]), (x, x[::-1])))
+        looped = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: (c[1].at[i].set(zero), c[0]), (x, x[::-1])))
         a, b = x.copy(), x[::-1].copy()
         for i in range(3):
             b[i] = 0
