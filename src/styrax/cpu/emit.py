@@ -23,7 +23,7 @@ from .instructions import element_type, memory_type, vector
 from .writer import Lanes, Module, Writer
 
 WRITTEN_TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
-SHARED = 1 << 20  # bytes of a copy from which threads share it
+SHARED = 1 << 19  # bytes of a copy from which threads share it
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
 
 
