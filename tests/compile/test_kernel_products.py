@@ -99,6 +99,7 @@ def test_kernels_are_used():
     skinny, square = jnp.ones((32, 512)), jnp.ones((512, 128))
     assert ("panels_f32" in text(skinny, jnp.ones((512, 600)))) == ("f32" in kinds)
     assert "blas_sgemm" in text(skinny, square)  # packs while it multiplies
+    assert "panels" not in text(jnp.ones((20000, 50)), jnp.ones((50, 20)))  # a panel's columns would be half empty
     assert "blas_sgemm" in text(square.T, square)
     assert "blas" not in text(skinny[:8], square)  # few rows are loops
 

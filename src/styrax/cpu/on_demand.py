@@ -84,7 +84,8 @@ class Family:
                 with suppress(llvm.CompileError):  # who asks for it is told
                     self._compile(wanted)
         finally:
-            self._working -= 1
+            with self._changed:
+                self._working -= 1
 
     def _compile(self, wanted: Wanted) -> None:
         """Compiles a function that was begun."""

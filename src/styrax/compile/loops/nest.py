@@ -348,7 +348,7 @@ def _mostly_gathers(nest: Nest, vector: Expr) -> bool:
     """Whether lanes would do little but read here and there: one by one, that takes half the time."""
     if nest.inner or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
         return False
-    return 0 < nest.work() <= GATHER * gathers(nest, vector)
+    return nest.work() <= GATHER * gathers(nest, vector)
 
 
 def _gathered_alike(nest: Nest, vector: Expr) -> Expr | None:

@@ -23,6 +23,7 @@ BLOCKS = 16  # blocks of rows that a call computes
 SMALLEST = 16  # rows, columns and terms from which a product pays,
 LARGE = 1 << 17  # and multiplications
 SHORT = 64  # rows or terms up to which BLAS loses time,
+NARROWEST = 32  # with so many columns,
 STREAMED = 1 << 18  # where the larger operand or the result has so many elements
 HUGE = 1 << 26  # multiplications to which packing is little
 WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
@@ -48,7 +49,7 @@ def pays(m: object, n: object, k: object, blas: bool) -> bool:
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
     if blas:
-        return (min(m, k) <= SHORT and n * max(m, k) >= STREAMED) or m * n * k >= HUGE
+        return (min(m, k) <= SHORT and n >= NARROWEST and n * max(m, k) >= STREAMED) or m * n * k >= HUGE
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 
 
