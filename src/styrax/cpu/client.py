@@ -120,7 +120,11 @@ class CpuBackend:
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""
-        arrays = [x if isinstance(x, Array) else self.operand(x) for x in args]
+        arrays: Sequence[Any] = args
+        for x in args:
+            if type(x) is not Array:
+                arrays = [x if isinstance(x, Array) else self.operand(x) for x in args]
+                break
         outs = self.eager.primitive(primitive, arrays, params)(*arrays)
         if backends.several:
             from ..core.programs import following

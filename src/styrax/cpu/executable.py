@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from ..core.arrays.array import Array, array_type
 from ..core.arrays.backends import Elsewhere
 from ..core.arrays.devices import Device
 from ..core.tracing.trace import Tracer, get_aval, raise_leak
-from . import llvm, native_queue, runtime
+from . import llvm, native_queue, runtime, stubs
 from .dispatch import make_caller
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ OWNERS = 4  # references to a memory that its array and this call hold: in lists
 
 
 class Memory:
-    """A block of the pool that holds an array's elements, or memory that someone else owns."""
+    """A block of the pool that holds an array's elements (by default a new one), or memory that someone else owns."""
 
     __slots__ = ("address", "nbytes", "device", "owner", "job", "__weakref__")
 
@@ -41,7 +41,7 @@ class Memory:
         self.nbytes = nbytes
         self.device = device
         self.owner = owner
-        self.address = address if owner is not None else pool.alloc(nbytes)
+        self.address = address if address or owner is not None else pool.alloc(nbytes)
 
     def __del__(self) -> None:
         try:
@@ -190,6 +190,19 @@ class Executable:
             self.fail(status)
         return outs
 
+    @property
+    def straight(self) -> bool:
+        """Whether a call stub can call it: it always runs at once, and wants memory for its results alone."""
+        return not (type(self) is not Executable or self.queued or self.fuelled or self.special or self.workspace)
+
+    def direct(self) -> Callable[..., list[Any]]:
+        """What calls it in the fewest steps."""
+        count = len(self.program.inputs)
+        if not self.straight or self.program.generic or count + len(self.results) > stubs.MANY:
+            return self
+        _, avals, kinds, sizes = zip(*self.results) if self.results else ((),) * 4
+        return stubs.stub(self, self, Memory, avals, sizes, kinds, count)
+
     def _start(self, words: list[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any, queued: bool) -> None:
         """Runs the program on the queue; but one with loops of unknown length, unless it is `queued`, here with the
         fuel of a short one, and only if that does not last, there: from then on always."""
@@ -223,6 +236,16 @@ class Executable:
         if status == native_queue.OUTSIDE:
             raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows where")
         raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
+
+    def sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
+              sizes: tuple[int, ...]) -> Callable[..., list[Any]]:
+        """What calls a program whose shapes are known only now, with arrays of the sizes of `args`."""
+        touched = sum(out_bytes) + sum([args[i].nbytes for i in self.live_inputs])
+        step_by_step = lambda *args: self.run_sized(args, out_avals, out_bytes, sizes)
+        if not self.straight or touched >= QUEUED_BYTES or len(args) + len(out_avals) > stubs.MANY:
+            return step_by_step
+        kinds = [array_type(a) for a in out_avals]
+        return stubs.stub(self, step_by_step, Memory, out_avals, out_bytes, kinds, len(args), sizes)
 
     def run_sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
                   sizes: tuple[int, ...]) -> list[Any]:

@@ -30,7 +30,7 @@ from styrax.numpy.promotion import (
 )
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import sum as sum_
-from styrax.transforms.jit import fused
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 

@@ -19,7 +19,7 @@ from styrax.core.tracing.source import hide_frames
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import fused
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, truth
@@ -48,12 +48,8 @@ _ARITHMETIC = INEXACT | {
 }
 _INTEGER = _ARITHMETIC - INEXACT
 _REAL = frozenset(d for d in _ARITHMETIC if d.kind != "c")
-
-
 # function -> (its primitive, the dtypes it takes two arrays of without promotion); operators read it.
 direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
-
-
 _NUMBERS = "arrays or numbers that broadcast"
 _FLOATED = "arrays or numbers that broadcast; integers are taken as floats"
 _WHOLE = "integers that broadcast"
@@ -89,6 +85,7 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
     `general` (by default the primitive). The last three say what it takes, gives and raises TypeError for.
     """
     general = general or primitive
+    promoted = fused(named(lambda x, y, /: general(*promote(name, x, y)), name))
 
     def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         try:
@@ -97,7 +94,7 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
                 if a is b or (a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape):
                     if a.dtype in fast:
                         return primitive(x, y)
-            return general(*promote(name, x, y))
+            return promoted(x, y)
         except Exception as error:
             hide_frames(error)
             raise
@@ -305,6 +302,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     return acc
 
 
+@fused
 def _power(x1: Any, x2: Any) -> Any:
     base, exponent = x1, x2
     x1, x2 = promote_args_numeric("power", x1, x2)
@@ -458,7 +456,7 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
         return wrapped(*promote_args_inexact(name, x1, x2))
 
     formula = "log(exp(x) + exp(y))" if scale is None else "log2(2^x + 2^y)"
-    return named(entry, name, _described(f"{formula}, elementwise, without overflow.", None, _FLOATED, _FLOATS))
+    return fused(named(entry, name, _described(f"{formula}, elementwise, without overflow.", None, _FLOATED, _FLOATS)))
 
 
 logaddexp = _log_sum("logaddexp", math.e)

@@ -9,16 +9,16 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
-from styrax.core.tracing.source import api_boundary
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import check_arraylike, dtype_of, promote_args, unwrap
 
 
-@api_boundary
+@fused
 def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements of `arr` kept between `min` and `max`.
 
@@ -46,6 +46,7 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: Arr
     return _clip(arr, min, max)
 
 
+@fused
 def clip_between(arr: Any, min: Any = None, max: Any = None) -> Any:
     """`arr.clip(min, max)`."""
     _check_clip(arr, min, max)

@@ -17,6 +17,7 @@ from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray, place
@@ -52,7 +53,7 @@ def _placed(x: Any, out_sharding: Any) -> Any:
     return x if avals.explicit else place(x, out_sharding)
 
 
-@api_boundary
+@fused(static_argnames=("precision", "preferred_element_type", "out_sharding"))
 def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
         preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The sum of products over the last axis of `a` and the last but one of `b` (the only one of a vector).
@@ -86,7 +87,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
     return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
 
 
-@api_boundary
+@fused(static_argnames=("precision", "preferred_element_type", "out_sharding"))
 def matmul(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The matrix product of the last two axes; leading axes are matched with broadcasting.
@@ -256,7 +257,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _batched_product(conj(x1), x2, True, False, None, kind, "vecmat")
 
 
-@api_boundary
+@fused(static_argnames=("precision", "preferred_element_type"))
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products of all elements, those of `a` conjugated.
@@ -285,7 +286,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
     return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "precision", "preferred_element_type"))
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
     """The sums of products along an axis, elements of `x1` conjugated; other axes are broadcast.
@@ -314,7 +315,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.Pr
     return _batched_product(x1, x2, True, True, precision, kind, "vecdot")
 
 
-@api_boundary
+@fused(static_argnames=("axes", "precision", "preferred_element_type", "out_sharding"))
 def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, *,
               precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
@@ -364,7 +365,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[S
     return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
 
 
-@api_boundary
+@fused(static_argnames=("precision", "preferred_element_type"))
 def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
           preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products over the last axes of both arguments; a scalar multiplies.
@@ -397,7 +398,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
     return tensordot(a, b, (a_rank - 1, b_rank - 1), precision=precision, preferred_element_type=preferred_element_type)
 
 
-@api_boundary
+@fused(static_argnames=("out",))
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of `a` with one of `b`, both taken as vectors in row order.
 

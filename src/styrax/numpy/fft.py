@@ -18,7 +18,7 @@ from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
-from styrax.transforms.jit import fused
+from styrax.transforms.fused import fused
 
 from .arrangements import roll
 from .binary import divide, multiply

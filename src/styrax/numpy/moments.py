@@ -13,6 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import broadcast_shapes, choose_elements, spread, truth
@@ -41,7 +42,7 @@ def count(shape: tuple, axis: Any) -> int:
     return math.prod(shape[i] for i in axes) * mapped
 
 
-@api_boundary
+@fused(static_argnames=("axis", "dtype", "out", "keepdims"))
 def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
          where: ArrayLike | None = None) -> Array:
     """The mean of the elements along `axis`; NaN for an empty one.

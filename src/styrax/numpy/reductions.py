@@ -17,6 +17,7 @@ from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
@@ -153,7 +154,7 @@ _OVER_NAMES = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}  # reductions 
 _LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax.bitwise_and)}
 
 
-@api_boundary
+@fused(static_argnames=("axis", "dtype", "out", "keepdims", "promote_integers"))
 def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The sum of the elements along `axis`; 0 for an empty one. Floats of 16 bits are added up in float32.
@@ -189,7 +190,7 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
                    promote=promote_integers)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "dtype", "out", "keepdims", "promote_integers"))
 def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The product of the elements along `axis`; 1 for an empty one. Floats of 16 bits are multiplied in float32.
@@ -210,7 +211,7 @@ def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: N
                    promote=promote_integers)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "out", "keepdims"))
 def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike | None = None) -> Array:
     """The largest element along `axis`; NaN where there is one.
@@ -240,7 +241,7 @@ def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("max", a, lax.reduce_max, lowest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "out", "keepdims"))
 def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike | None = None) -> Array:
     """The smallest element along `axis`; NaN where there is one.
@@ -304,7 +305,7 @@ def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fal
     return min(a, axis, out, keepdims, initial, where)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "out", "keepdims"))
 def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
     """Whether all elements along `axis` are nonzero: True for an empty one. NaN counts as nonzero.
@@ -324,7 +325,7 @@ def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("all", a, lax.reduce_and, True, axis, None, keepdims, None, where, to_bool=True)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "out", "keepdims"))
 def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
     """Whether some element along `axis` is nonzero: False for an empty one. NaN counts as nonzero.
@@ -425,7 +426,7 @@ def _flat(a: Any) -> Any:
     return lax.reshape(a, (math.prod(shape),))
 
 
-@api_boundary
+@fused(static_argnames=("axis", "out", "keepdims"))
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the largest element along `axis`: the first of several. NaN counts as the largest.
 
@@ -450,7 +451,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _place("argmax", lax.argmax, a, axis, out, keepdims)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "out", "keepdims"))
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element along `axis`: the first of several. NaN counts as the smallest.
 

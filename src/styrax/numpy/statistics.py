@@ -14,6 +14,7 @@ from styrax.core.programs.named import named
 from styrax.core.settings.config import numpy_dtype_promotion
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShardingLike
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import divide, greater_equal, multiply, subtract
@@ -267,6 +268,7 @@ def _of_quantiles(name: str, skip_nan: bool) -> Callable[..., Array]:
 _quantiles, _nanquantiles = _of_quantiles("quantile", False), _of_quantiles("nanquantile", True)
 
 
+@fused(static_argnames=("axis", "out", "overwrite_input", "method", "keepdims"))
 def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
              method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The q-quantiles of the elements along `axis`; NaN where there is one.
@@ -293,6 +295,7 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, ov
     return _quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
+@fused(static_argnames=("axis", "out", "overwrite_input", "method", "keepdims"))
 def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The q-quantiles of the elements along `axis` that are not NaN; NaN where all are.
@@ -313,6 +316,7 @@ def _hundredths(name: str, a: Any, q: Any) -> Any:
     return divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
 
 
+@fused(static_argnames=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"))
 def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
                out_sharding: ShardingLike | None = None) -> Array:
@@ -331,6 +335,7 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, 
         out_sharding)
 
 
+@fused(static_argnames=("axis", "out", "overwrite_input", "method", "keepdims"))
 def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                   method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The q-th percentiles of the elements along `axis` that are not NaN; NaN where all are.

@@ -36,7 +36,7 @@ from . import compile_log, machine_code, module_signature, stages
 from .aliasing import check_arguments, check_returned
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .jit_shardings import Placement
-from .machine_code import Code, placed
+from .machine_code import Code, direct, placed
 from .naming import check_callable, function_name
 from .signature import Key, Signature
 
@@ -262,7 +262,7 @@ class PjitFunction(Generic[P, R]):
             return program
         if program is None or program.closed is None:
             program = self._traced(key)
-        program.code = program.compiled()
+        program.code = direct(program.compiled())
         if config.config.jax_debug_key_reuse and program.closed is not None:
             program.code = hooks.key_checked(program.closed, program.code)
         return program
@@ -285,7 +285,7 @@ class PjitFunction(Generic[P, R]):
 
         def specialise() -> None:
             program = self._traced(key)
-            program.code = program.compiled()
+            program.code = direct(program.compiled())
 
         return backends.get().for_all_shapes(self._fun, key, function_name(self._fun), trace, specialise)
 
@@ -518,19 +518,6 @@ def jit_for_all_shapes(fun: Callable[P, R], /, **options: Any) -> PjitFunction[P
     shape would have paid for a program of that shape's own.
     """
     return PjitFunction(fun, options, for_all_shapes=True)
-
-
-def fused(fun: Callable | None = None, *, static_argnames: Sequence[str] = ()) -> Any:
-    """A library function that under a trace is what it consists of, and eagerly one compiled program."""
-    if fun is None:
-        return lambda f: fused(f, static_argnames=static_argnames)
-    whole = jit_for_all_shapes(fun, static_argnames=tuple(static_argnames))
-
-    @functools.wraps(fun)
-    def composite(*args: Any, **kwargs: Any) -> Any:
-        return (whole if state.trace is eval_trace else fun)(*args, **kwargs)
-
-    return composite
 
 
 def clear_caches() -> None:

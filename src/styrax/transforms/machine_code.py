@@ -43,6 +43,12 @@ def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
     return compiled(closed, name, donated, settled(*said, closed.out_avals), device, ((), ()), options)
 
 
+def direct(code: Code) -> Code:
+    """What calls the same code in the fewest steps."""
+    shortest = getattr(type(code), "direct", None)
+    return code if shortest is None else shortest(code)
+
+
 @per_jaxpr
 def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ()), options: Options = ()) -> Code:
@@ -151,4 +157,4 @@ def forget() -> None:
     _primitives.clear()
 
 
-__all__ = ["Code", "Options", "apply_primitive", "compiled", "forget", "meeting", "placed"]
+__all__ = ["Code", "Options", "apply_primitive", "compiled", "direct", "forget", "meeting", "placed"]

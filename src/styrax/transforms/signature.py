@@ -17,7 +17,7 @@ import numpy as np
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.tokens import Token
-from ..core.settings import config
+from ..core.settings.flags import trace_context
 from ..core.tracing.trace import Tracer, raise_leak, state
 from ..core.trees import tree
 from ..core.trees.registry import default_registry
@@ -83,7 +83,7 @@ class Signature:
             self._positions[count] = found
         return found
 
-    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any], eager: bool) -> tuple[Key, list[Any]]:
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any], eager: bool) -> tuple[Key, Sequence[Any]]:
         """The key of a call and the leaves of its arguments, static ones left out.
 
         The key is what surrounds the call; then for each positional argument, and behind its name for each other, its
@@ -96,7 +96,13 @@ class Signature:
         Raises:
           TypeError: an argument is no array; the message tells which.
         """
-        around: Any = config.trace_context()
+        around: Any = trace_context()
+        if not (kwargs or self.static_nums or self.over_mesh or state.axis_sizes):
+            for a in args:
+                if type(a) is not Array:
+                    break
+            else:
+                return (around, *[a.aval for a in args]), args
         if state.axis_sizes or self.over_mesh:
             around = (around, tuple(state.axis_sizes.items()), mesh.current_mesh() if self.over_mesh else None)
         key: list[Any] = [around]

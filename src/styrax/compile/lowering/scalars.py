@@ -168,6 +168,8 @@ class Scalars:
         inverse = _inverse(y) if self.numerics >= LEVELS["default"] and x.op != "const" else None
         if inverse is not None:  # (a rounding more, as XLA has it, and a tenth of the time)
             return self.mul(x, self.const(inverse, y.dtype))
+        if self.numerics >= LEVELS["default"] and x.op != "const" and _of_sizes(y):
+            return self.mul(x, self._binary("div", self.const(1, y.dtype), y))
         return self._binary("div", x, y)
 
     def rem(self, x: Expr, y: Expr) -> Expr:
@@ -544,6 +546,12 @@ def _inverse(y: Expr) -> Any:
         return None
     inverse = y.dtype.type(1) / value  # type: ignore[union-attr]
     return inverse if abs(inverse) >= smallest else None
+
+
+def _of_sizes(y: Expr) -> bool:
+    """Whether a divisor is computed from sizes that are known only at run time: where they are known, it is a constant,
+    and results are to have the same bits."""
+    return y.dtype in (F32, F64) and y.op != "const" and not y.deps and not y.reads
 
 
 def _is_small(x: Expr) -> bool:

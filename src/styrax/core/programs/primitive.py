@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .. import hooks
@@ -40,11 +41,25 @@ class Primitive:
     def __init__(self, name: str, *, multiple_results: bool = False):
         self.name = name
         self.multiple_results = multiple_results
-        self.impl: Callable[..., Any] = self._no_impl
+        self.impl = self._no_impl
         self.abstract_eval: Callable[..., tuple[Any, Effects]] = self._no_abstract_eval
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """What an eager call runs."""
+        return self._impl
+
+    @impl.setter
+    def impl(self, impl: Callable[..., Any]) -> None:
+        self._impl = impl
+        self.__dict__.pop("evaluate", None)
+
+    def evaluate(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """An eager call."""
+        return self.impl(*args, **params)
 
     def declare(self, **traits: Any) -> None:
         """Sets traits by name; see `core.programs.traits.Traits`."""
@@ -106,6 +121,7 @@ class Primitive:
         self.abstract_eval = rule
         if self.impl == self._no_impl:
             self.impl = self._backend_impl
+            self.evaluate = partial(backends.apply_primitive, self)  # type: ignore[method-assign]  # the shortest way
         return rule
 
     def def_bind_with_trace(self, fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,6 +41,8 @@ class Traits:
         or are scalars. What an element costs is read off the primitive's lowering.
       movement: results are elements of the operands at other places; nothing is computed. It costs nothing to do
         again, where it is read.
+      ordered: a movement whose result, where it has as many elements as the operand, has them in the same order; or a
+        function that says so of an equation's parameters.
       permutation: of what only permutes the dimensions of its operand, the permutation among its parameters.
       distinct: two equal equations need not give the same, or are to be kept apart: they are never merged or moved.
       linear: results are linear in all operands together.
@@ -63,10 +65,11 @@ class Traits:
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
-                 "permutation", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows", "sharding",
-                 "factors")
+                 "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows",
+                 "sharding", "factors")
 
-    def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
+    def __init__(self, *, elementwise: bool = False, movement: bool = False,
+                 ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
                  linear: bool = False, bilinear: bool = False, contraction: bool = False,
                  program: Callable[[dict[str, Any]], Any] | None = None,
                  control: Control | None = None,
@@ -82,6 +85,7 @@ class Traits:
         self.linear, self.bilinear = linear, bilinear
         self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
+        self.ordered = ordered
         self.nan, self.divides, self.once, self.windows = nan, divides, once, windows
         self.sharding, self.factors = sharding, factors
 

@@ -283,7 +283,7 @@ class EvalTrace(Trace):
         for x in args:
             if isinstance(x, Tracer):
                 raise_leak(x)
-        return primitive.impl(*args, **params)
+        return primitive.evaluate(args, params)
 
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
                                 *, symbolic_zeros: bool) -> Any:

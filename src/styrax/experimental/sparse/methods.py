@@ -50,8 +50,8 @@ def _iterate(self: BCOO) -> Iterator[Any]:
     return (self[i] for i in range(len(self)))
 
 
-_BINARY = {"add": operator.add, "mul": operator.mul, "pow": operator.pow, "sub": operator.sub,
-           "truediv": operator.truediv, "matmul": jnp.matmul}
+_BINARY: dict[str, Callable[..., Any]] = {"add": operator.add, "mul": operator.mul, "pow": operator.pow,
+                                           "sub": operator.sub, "truediv": operator.truediv, "matmul": jnp.matmul}
 _METHODS: dict[str, Any] = {
     "__abs__": sparsify(jnp.abs), "__neg__": sparsify(jnp.negative), "__pos__": sparsify(jnp.positive),
     **{f"__{name}__": sparsify(fun) for name, fun in _BINARY.items()},

@@ -100,7 +100,7 @@ def _printed(params: dict[str, Any]) -> dict[str, Any]:
     return {k: params[k] for k in unsaid if not unsaid[k]}
 
 
-broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)), printed=_printed,
+broadcast_in_dim_p.declare(movement=True, ordered=True, sizes=frozenset(("shape",)), printed=_printed,
                            sharding=sharding_rules.given("sharding", sharding_rules.broadcast),
                            factors=factor_rules.broadcast)
 
@@ -336,7 +336,7 @@ squeeze_p = standard_primitive(
     loops=_squeeze_loops,
     hlo=lambda m, x, *, dimensions: m.reshape(x, m.avals_out[0].shape),
 )
-squeeze_p.declare(movement=True, sharding=sharding_rules.squeeze, factors=factor_rules.squeeze)
+squeeze_p.declare(movement=True, ordered=True, sharding=sharding_rules.squeeze, factors=factor_rules.squeeze)
 ad.deflinear2(squeeze_p, lambda ct, x, *, dimensions: [expand_dims(ct, dimensions)])
 
 

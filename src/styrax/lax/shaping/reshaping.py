@@ -133,7 +133,8 @@ def _reshape_hlo(m: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding:
 reshape_p = standard_primitive(
     "reshape", _reshape_shape, first_dtype, loops=_reshape_loops, hlo=_reshape_hlo
 )
-reshape_p.declare(movement=True, sizes=frozenset(("new_sizes",)),
+reshape_p.declare(movement=True, ordered=lambda params: params["dimensions"] is None,
+                  sizes=frozenset(("new_sizes",)),
                   sharding=sharding_rules.given("sharding", sharding_rules.reshape), factors=factor_rules.reshape)
 
 

@@ -1,0 +1,111 @@
+"""Programs that are called by a generated stub: memory, errors, and arguments that are not ready."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import styrax as jax
+import styrax.numpy as jnp
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 100_000])
+@pytest.mark.parametrize("count", [0, 1, 3, 20])
+def test_results_by_numbers_of_arguments_and_sizes(size, count):
+    """Of more than a stub takes, too."""
+    given = [np.full(size, k, np.float32) for k in range(count)]
+
+    @jax.jit
+    def run(*xs):
+        return [jnp.full(size, 7.0), *[x + 1 for x in xs], sum(xs)]
+
+    for _ in range(3):
+        first, *others, total = run(*map(jnp.asarray, given))
+        np.testing.assert_array_equal(first, np.full(size, 7))
+        for x, y in zip(others, given, strict=True):
+            np.testing.assert_array_equal(x, y + 1)
+        np.testing.assert_array_equal(total, sum(given))
+
+
+def test_results_of_one_call_are_not_those_of_the_next():
+    f = jax.jit(lambda x: x + 1)
+    x = jnp.zeros(4)
+    kept = [x := f(x) for _ in range(100)]
+    np.testing.assert_array_equal([k[0] for k in kept], np.arange(1, 101))
+
+
+def test_an_argument_that_is_still_being_written():
+    slow = jax.jit(lambda x: jax.lax.fori_loop(0, 300, lambda i, a: a * 0.999 + 0.001, x))
+    quick = jax.jit(lambda x: x[:3] + 1)
+    x = jnp.zeros(200_000)
+    quick(x)
+    for _ in range(3):
+        np.testing.assert_array_equal(quick(slow(x)), np.asarray(slow(x))[:3] + 1)
+
+
+def test_a_deleted_argument_is_refused():
+    f = jax.jit(lambda x, y: x + y)
+    x, y = jnp.ones(3), jnp.ones(3)
+    f(x, y)
+    y.delete()
+    for call in (lambda: f(x, y), lambda: x + y):
+        with pytest.raises(RuntimeError, match="deleted"):
+            call()
+
+
+def test_the_first_code_and_the_optimised_code_give_the_same():
+    f = jax.jit(lambda x: jnp.sin(x) * jnp.exp(x) / (1 + x * x))
+    x = jnp.linspace(0, 1, 1000)
+    first = np.asarray(f(x))
+    for _ in range(200):
+        last = f(x)
+    np.testing.assert_array_equal(first, last)
+
+
+def test_a_program_goes_with_its_function():
+    def grow(x):
+        return x + 1
+
+    f = jax.jit(grow)
+    f(jnp.ones(3))
+    f(jnp.ones(3))
+    alive = weakref.ref(grow)
+    del f, grow
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.reshape(6, 4), lambda x: x.reshape(-1), lambda x: x[None], lambda x: jnp.expand_dims(x, (0, 2)),
+    lambda x: jax.lax.squeeze(x[None], (0,)), lambda x: x.reshape(2, 2, 6), jnp.ravel,
+])
+def test_another_shape_is_the_same_memory(change):
+    value = np.arange(24, dtype=np.float32).reshape(4, 6)
+    x = jnp.asarray(value)
+    y = change(x)
+    np.testing.assert_array_equal(y, change(jnp.asarray(value)))
+    np.testing.assert_array_equal(np.asarray(y).reshape(-1), value.reshape(-1))
+    x.delete()
+    np.testing.assert_array_equal(np.asarray(y).reshape(-1), value.reshape(-1))
+
+
+def test_a_donated_array_leaves_those_of_another_shape_alone():
+    taking = jax.jit(lambda x: x * 2, donate_argnums=0)
+    x = jnp.arange(6.0)
+    y = x.reshape(2, 3)
+    np.testing.assert_array_equal(taking(x), 2 * np.arange(6))
+    assert x.is_deleted() and not y.is_deleted()
+    np.testing.assert_array_equal(y, np.arange(6.0).reshape(2, 3))
+    z = y.reshape(6)
+    np.testing.assert_array_equal(taking(z), 2 * np.arange(6))
+    np.testing.assert_array_equal(y, np.arange(6.0).reshape(2, 3))
+
+
+def test_a_permuting_reshape_computes():
+    x = jnp.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(jax.lax.reshape(x, (6,), (1, 0)), np.arange(6).reshape(2, 3).T.reshape(6))
+    np.testing.assert_array_equal(jax.lax.broadcast_in_dim(jnp.arange(3), (3, 1), (0,)), np.arange(3)[:, None])
+    np.testing.assert_array_equal(jax.lax.broadcast_in_dim(jnp.arange(3), (2, 3), (1,)), [[0, 1, 2]] * 2)
