@@ -12,7 +12,7 @@ import random
 import sys
 from pathlib import Path
 
-from . import report, runner, trees, workloads
+from . import processes, report, runner, trees, workloads
 from .workloads.catalog import Workload
 
 
@@ -40,7 +40,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def main(argv: list[str]) -> int:
     options = parse(argv)
     if options.against:  # the workloads import `jax`: whatever it is, the shapes are the same
-        sys.path.insert(0, str(runner.ROOT / "src"))
+        sys.path.insert(0, str(processes.ROOT / "src"))
         from styrax.compat.finder import install
 
         install()
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     engines = [e for e in options.engines.split(",") if e != "torch" or importlib.util.find_spec("torch")]
     seed = random.SystemRandom().randrange(10_000) if options.seed is None else options.seed
     default = (6 if options.quick else 8) if options.against else (1 if options.quick else 3)
-    settings = runner.Settings(
+    settings = processes.Settings(
         engines,
         pairs=options.pairs or default,
         seconds=options.seconds if options.seconds is not None else (0.2 if options.quick else 0.5),
@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
         limit = options.limit if options.limit is not None else (0.0 if options.quick else 60.0)
         try:
             return compare_trees(chosen, options.against, settings, limit, options.quick)
-        except runner.Failed as error:
+        except processes.Failed as error:
             print(error, file=sys.stderr)
             return 2
     print(f"{cores}, engines: {', '.join(engines)}")
@@ -91,7 +91,7 @@ def main(argv: list[str]) -> int:
 
 
 def compare_trees(
-    chosen: list[Workload], commit: str, settings: runner.Settings, limit: float, quick: bool
+    chosen: list[Workload], commit: str, settings: processes.Settings, limit: float, quick: bool
 ) -> int:
     rows = []
     with trees.checked_out(commit) as sources:

@@ -1,10 +1,9 @@
 """Measures one workload in this process and writes what it found; `runner` starts it.
 
-    [python -m styrax] child.py ENGINE FAMILY WORKLOAD SHAPE SEED SECONDS OUTPUT
+    [python -m styrax] child.py ENGINE FAMILY WORKLOAD SHAPE SEED OUTPUT
 
-ENGINE is `program` for the JAX program under whatever `import jax` is here, or `numpy` or `torch`. SECONDS is how
-long to repeat calls; with `-` the runner says so, a number of calls per line of the standard input, and gets a line
-with their times for each.
+ENGINE is `program` for the JAX program under whatever `import jax` is here, or `numpy` or `torch`. Then calls are
+repeated as the standard input says, a number of them per line, and each line gets one with their times.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def clocks() -> tuple[float, float]:
 
 
 def measure(
-    engine: str, family: str, name: str, shape: tuple, seed: int, seconds: str, output: str
+    engine: str, family: str, name: str, shape: tuple, seed: int, output: str
 ) -> tuple[dict, Callable[[int], tuple[float, float]]]:
     """What was found, and a function that measures a series of further calls."""
     import numpy as np
@@ -83,24 +82,7 @@ def measure(
         wait(call(*arguments))
     if "styrax.cpu.tiers" in sys.modules:  # what is called again is optimised meanwhile
         sys.modules["styrax.cpu.tiers"].settle()
-    if seconds != "-":
-        found["steady"] = steady(series, float(seconds))
     return found, series
-
-
-def steady(series: Callable[[int], tuple[float, float]], seconds: float) -> float:
-    """The median time of a call, over series long enough for the clock."""
-    number, taken = 1, series(1)[0]
-    while taken < 2e-3:
-        number *= 2
-        taken = series(number)[0]
-    times = []
-    end = time.perf_counter() + seconds
-    while len(times) < 5 or (time.perf_counter() < end and len(times) < 1000):
-        times.append(series(number)[0] / number)
-        if len(times) >= 3 and time.perf_counter() > end + seconds:
-            break
-    return sorted(times)[len(times) // 2]
 
 
 def save(path: str, leaves: list) -> None:
@@ -122,9 +104,8 @@ def available_cores() -> set[int]:
 
 
 if __name__ == "__main__":
-    engine, family, name, shape, seed, seconds, output = sys.argv[1:]
-    report, series = measure(engine, family, name, tuple(json.loads(shape)), int(seed), seconds, output)
+    engine, family, name, shape, seed, output = sys.argv[1:]
+    report, series = measure(engine, family, name, tuple(json.loads(shape)), int(seed), output)
     print(json.dumps(report), flush=True)
-    if seconds == "-":
-        for line in sys.stdin:
-            print(json.dumps(series(int(line))), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(series(int(line))), flush=True)

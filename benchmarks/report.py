@@ -18,6 +18,11 @@ COLUMNS = [
     ("torch", "torch", "steady"),
 ]
 WIDTH = 12
+INTERVAL = 16  # what a steady ratio's interval takes more
+CLIPPED = 0.1  # rows below count as this in the mean that no single row is to carry
+
+
+STEADY = ("styrax", "steady")
 
 
 def duration(seconds: float | None) -> str:
@@ -40,17 +45,24 @@ def label(row: Row) -> str:
 
 def heading(engines: Sequence[str]) -> str:
     columns = [f"{'JAX steady':>{WIDTH}}", f"{'JAX first':>{WIDTH}}"]
-    columns += [f"{title:>{WIDTH}}" for title, engine, _ in COLUMNS if engine in engines]
+    for title, engine, what in COLUMNS:
+        if engine in engines:
+            columns.append(f"{title:>{WIDTH}}")
+            if (engine, what) == STEADY:
+                columns.append(f"{'95 % interval':>{INTERVAL}}")
     return f"{'time divided by that of JAX':<48}" + "".join(columns) + "   results"
 
 
 def line(row: Row, engines: Sequence[str]) -> str:
     """One row of the table: JAX's times, then ratios to them."""
-    cells = [duration(row.median("jax", "steady")), duration(row.median("jax", "first"))]
+    cells = [f"{duration(row.median('jax', what)):>{WIDTH}}" for what in ("steady", "first")]
     for _, engine, what in COLUMNS:
         if engine in engines:
             ratio = row.ratio(engine, what)
-            cells.append("–" if ratio is None else f"{ratio:.2f}")
+            cells.append(f"{'–' if ratio is None else f'{ratio:.2f}':>{WIDTH}}")
+            if (engine, what) == STEADY:
+                found = row.interval(engine)
+                cells.append(f"{'–' if found is None else f'[{found.low:.2f}, {found.high:.2f}]':>{INTERVAL}}")
     verdict = []
     for engine, same in row.matches.items():
         if not same:
@@ -58,7 +70,7 @@ def line(row: Row, engines: Sequence[str]) -> str:
     verdict += [f"{engine}: {error}" for engine, error in row.errors.items()]
     if not verdict and row.matches:
         verdict = ["agree"]
-    return f"{label(row):<48}" + "".join(f"{c:>{WIDTH}}" for c in cells) + "   " + "; ".join(verdict)
+    return f"{label(row):<48}" + "".join(cells) + "   " + "; ".join(verdict)
 
 
 def geometric_mean(values: Sequence[float]) -> float | None:
@@ -72,16 +84,24 @@ def summary(rows: Sequence[Row], engines: Sequence[str]) -> list[str]:
         if engine in engines:
             ratios = [r for row in rows if (r := row.ratio(engine, what)) is not None]
             mean = geometric_mean(ratios)
-            means.append("–" if mean is None else f"{mean:.2f}")
-    lines = [f"{'geometric mean':<48}{'':>{2 * WIDTH}}" + "".join(f"{m:>{WIDTH}}" for m in means)]
+            means.append(f"{'–' if mean is None else f'{mean:.2f}':>{WIDTH}}")
+            means.append(" " * INTERVAL if (engine, what) == STEADY else "")
+    lines = [f"{'geometric mean':<48}{'':>{2 * WIDTH}}" + "".join(means)]
     for engine in ("styrax", "jax"):
         imports = sorted(t for row in rows for t in row.times.get(engine, {}).get("import", []))
         if imports:
             lines.append(f"import under {engine}: {duration(imports[len(imports) // 2])}")
-    ahead = [row.ratio("styrax", "steady") for row in rows]
-    known = [r for r in ahead if r is not None]
-    if known:
-        lines.append(f"steady: {sum(r < 1 for r in known)} of {len(known)} faster than JAX")
+    for what, title in (("steady", "steady"), ("first", "first call")):
+        found = [(row, r) for row in rows if (r := row.ratio("styrax", what)) is not None]
+        if found:
+            clipped = geometric_mean([max(r, CLIPPED) for _, r in found])
+            above = [row for row, r in found if r > 1]
+            lines.append(
+                f"{title}: {len(found) - len(above)} of {len(found)} faster than JAX; geometric mean {clipped:.3f} "
+                f"with rows below {CLIPPED} at {CLIPPED}; above 1: {', '.join(map(label, above)) or 'none'}"
+            )
+    slower = [label(row) for row in rows if (found := row.interval("styrax")) is not None and found.low > 1]
+    lines.append(f"steady, 95 % interval above 1: {', '.join(slower) or 'none'}")
     return lines
 
 

@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .intervals import Estimate, estimate
+from .processes import Failed, Process, Settings, program
 from .workloads.catalog import Shape, Workload
 
-ROOT = Path(__file__).resolve().parent.parent
-CHILD = Path(__file__).with_name("child.py")
-
-
-class Failed(Exception):
-    """A measuring process did not finish."""
-
-
-class Settings:
-    """How to measure: which engines, how often, how long, on how many cores."""
-
-    __slots__ = ("cores", "engines", "pairs", "seconds", "seed", "timeout", "warm")
-
-    def __init__(
-        self,
-        engines: list[str],
-        *,
-        pairs: int,
-        seconds: float,
-        cores: int,
-        seed: int,
-        warm: bool,
-        timeout: float,
-    ):
-        self.engines = engines
-        self.pairs = pairs
-        self.seconds = seconds
-        self.cores = sorted(os.sched_getaffinity(0))[:cores]
-        self.seed = seed
-        self.warm = warm
-        self.timeout = timeout
-
-    def pin(self) -> None:
-        """Keeps this process on the cores."""
-        os.sched_setaffinity(0, self.cores)
+SERIES = 2e-3  # seconds that a series of calls takes at least
+TURNS = 6  # of each engine in a pair of processes, at least: as many as an interval needs
+MANY_TURNS = 40
 
 
 class Row:
@@ -81,6 +50,12 @@ class Row:
             return None
         return statistics.median(a / b for a, b in zip(ours, theirs, strict=False))
 
+    def interval(self, engine: str) -> Estimate | None:
+        """What the pairs of series say of an engine's steady time divided by JAX's."""
+        ours = self.times.get(engine, {}).get("steady")
+        theirs = self.times.get("jax", {}).get("steady")
+        return estimate([a / b for a, b in zip(ours, theirs, strict=False)]) if ours and theirs else None
+
 
 def measure(workload: Workload, shape: Shape, settings: Settings) -> Row:
     """Runs the engines in alternation, each in processes of its own with empty caches."""
@@ -89,21 +64,8 @@ def measure(workload: Workload, shape: Shape, settings: Settings) -> Row:
     results: dict[str, Path] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for pair in range(settings.pairs):
-            order = engines if pair % 2 == 0 else engines[::-1]
-            for engine in order:
-                if engine in row.errors:
-                    continue
-                cache = Path(scratch) / f"cache-{engine}-{pair}"
-                output = Path(scratch) / f"{engine}-{pair}.npz"
-                try:
-                    found = _start(workload, shape, engine, settings, cache, output, settings.seconds)
-                    row.add(engine, found, {key: key for key in ("import", "first", "start", "steady")})
-                    results[engine] = output
-                    if settings.warm and engine in ("styrax", "jax"):
-                        found = _warm(workload, shape, engine, settings, cache, scratch)
-                        row.add(engine, found, {"start": "warm"})
-                except Failed as error:
-                    row.errors[engine] = str(error)
+            order = [e for e in (engines if pair % 2 == 0 else engines[::-1]) if e not in row.errors]
+            _pair(row, order, workload, shape, settings, Path(scratch) / str(pair), results)
         if "jax" in results:
             for engine, path in results.items():
                 if engine != "jax":
@@ -111,77 +73,68 @@ def measure(workload: Workload, shape: Shape, settings: Settings) -> Row:
     return row
 
 
-def _warm(
-    workload: Workload, shape: Shape, engine: str, settings: Settings, cache: Path, scratch: str
-) -> dict[str, Any]:
-    """A start that finds compiled programs on disk. JAX keeps them only where it is told to."""
-    output = Path(scratch) / "warm.npz"
-    if engine == "jax":
-        _start(workload, shape, engine, settings, cache, output, 0.0, keep=True)
-    return _start(workload, shape, engine, settings, cache, output, 0.0, keep=True)
-
-
-def _start(
+def _pair(
+    row: Row,
+    engines: list[str],
     workload: Workload,
     shape: Shape,
-    engine: str,
     settings: Settings,
-    cache: Path,
-    output: Path,
-    seconds: float,
-    keep: bool = False,
-) -> dict[str, Any]:
-    command, environment = program(workload, shape, engine, settings, cache, output, str(seconds), keep)
-    try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=settings.timeout,
-            preexec_fn=settings.pin,
-        )
-    except subprocess.TimeoutExpired:
-        raise Failed(f"took longer than {settings.timeout:.0f} s") from None
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        raise Failed(lines[-1] if lines else f"exit status {done.returncode}")
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    if engine in ("styrax", "jax") and ("styrax" in Path(found["module"]).parts) != (engine == "styrax"):
-        raise Failed(f"`import jax` gave {found['module']}")
-    return found
+    scratch: Path,
+    results: dict[str, Path],
+) -> None:
+    """First calls with an empty cache each, calls in turns while all processes live, then starts from disk."""
+    scratch.mkdir()
+    with ExitStack() as stack:
+
+        def start(engine: str, name: str, keep: bool = False) -> Process:
+            output = scratch / f"{engine}-{name}.npz"
+            command, environment = program(
+                workload, shape, engine, settings, scratch / f"cache-{engine}", output, keep
+            )
+            own = engine != "jax"
+            right = lambda module: engine in ("numpy", "torch") or ("styrax" in module.parts) == own
+            process = stack.enter_context(Process(command, environment, settings, right))
+            results.setdefault(engine, output)
+            return process
+
+        processes: dict[str, Process] = {}
+        for engine in engines:
+            try:
+                processes[engine] = start(engine, "first")
+                row.add(engine, processes[engine].found, {key: key for key in ("import", "first", "start")})
+            except Failed as error:
+                row.errors[engine] = str(error)
+        try:
+            steady(row, {engine: process.series for engine, process in processes.items()}, settings.seconds)
+        except Failed as error:
+            row.errors["steady"] = str(error)
+        for process in processes.values():
+            process.close()
+        for engine in processes if settings.warm else ():
+            if engine in ("styrax", "jax"):
+                try:
+                    if engine == "jax":  # which keeps programs only where it is told to
+                        start(engine, "kept", keep=True).close()
+                    warm = start(engine, "warm", keep=True)
+                    row.add(engine, warm.found, {"start": "warm"})
+                    warm.close()
+                except Failed as error:
+                    row.errors[engine] = str(error)
 
 
-def program(
-    workload: Workload,
-    shape: Shape,
-    engine: str,
-    settings: Settings,
-    cache: Path,
-    output: Path,
-    seconds: str,
-    keep: bool = False,
-    source: Path = ROOT / "src",
-) -> tuple[list[str], dict[str, str]]:
-    """The command that measures, and its environment; `source` has the package `styrax`."""
-    environment = dict(os.environ)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode, a checkout gets it here
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(source), str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
-    )
-    environment["STYRAX_CACHE_DIR"] = str(cache)
-    environment["JAX_PLATFORMS"] = "cpu"
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        environment[variable] = str(len(settings.cores))
-    if engine == "jax" and keep:
-        environment["JAX_COMPILATION_CACHE_DIR"] = str(cache)
-        environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-        environment["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-    launcher = ["-m", "styrax"] if engine == "styrax" else []
-    kind = engine if engine in ("numpy", "torch") else "program"
-    command = [sys.executable, *launcher, str(CHILD), kind, workload.family, workload.name]
-    command += [json.dumps(shape), str(settings.seed), seconds, str(output)]
-    return command, environment
+def steady(row: Row, series: dict[str, Callable[[int], tuple[float, float]]], seconds: float) -> None:
+    """Series of calls of each engine in turns, A B B A …, until their share of `seconds` is over for each."""
+    calls = dict.fromkeys(series, 1)
+    for engine, run in series.items():
+        while run(calls[engine])[0] < SERIES:
+            calls[engine] *= 2
+    end = time.monotonic() + seconds * len(series)
+    turn = 0
+    while turn < TURNS or time.monotonic() < end and turn < MANY_TURNS:
+        for engine in series if turn % 2 == 0 else reversed(series):
+            series[engine](1)  # brings its memory back into the caches
+            row.add(engine, {"steady": series[engine](calls[engine])[0] / calls[engine]}, {"steady": "steady"})
+        turn += 1
 
 
 def agree(path: Path, reference: Path, tolerance: float) -> bool:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from . import runner
 from .intervals import Estimate, estimate
+from .processes import ROOT, Failed, Process, Settings, program
 from .report import WIDTH, duration, geometric_mean, label
 from .workloads.catalog import Shape, Workload
 
@@ -55,12 +53,12 @@ def order(number: int) -> tuple[str, ...]:
 @contextmanager
 def checked_out(commit: str) -> Iterator[dict[str, Path]]:
     """Copies of both trees' packages side by side, with bytecode, until the end of the block."""
-    archive = subprocess.run(["git", "archive", commit, "src"], cwd=runner.ROOT, capture_output=True)
+    archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True)
     if archive.returncode:
-        raise runner.Failed(archive.stderr.decode().strip())
+        raise Failed(archive.stderr.decode().strip())
     with tempfile.TemporaryDirectory(prefix="styrax-trees-") as folder:
         sources = {tree: Path(folder) / tree / "src" for tree in TREES}
-        shutil.copytree(runner.ROOT / "src", sources["present"], ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "src", sources["present"], ignore=shutil.ignore_patterns("__pycache__"))
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
             tar.extractall(Path(folder) / "against", filter="data")
         subprocess.run([sys.executable, "-m", "compileall", "-q", *map(str, sources.values())], check=True)
@@ -68,7 +66,7 @@ def checked_out(commit: str) -> Iterator[dict[str, Path]]:
 
 
 def measure(
-    workload: Workload, shape: Shape, sources: dict[str, Path], settings: runner.Settings, limit: float
+    workload: Workload, shape: Shape, sources: dict[str, Path], settings: Settings, limit: float
 ) -> Row:
     """The pairs of processes of every row, then more until the intervals are narrow or `limit` seconds are over."""
     row = Row(workload.name, shape)
@@ -87,10 +85,27 @@ def measure(
     return row
 
 
-class _TreeFailed(runner.Failed):
+class _TreeFailed(Failed):
     def __init__(self, tree: str, reason: str):
         super().__init__(reason)
         self.tree = tree
+
+
+def _series(tree: str, process: Process) -> Callable[[int], tuple[float, float]]:
+    def run(number: int) -> tuple[float, float]:
+        with _of(tree):
+            return process.series(number)
+
+    return run
+
+
+@contextmanager
+def _of(tree: str) -> Iterator[None]:
+    """Has failures of a process say which tree's it is."""
+    try:
+        yield
+    except Failed as error:
+        raise _TreeFailed(tree, str(error)) from None
 
 
 def _pair(
@@ -99,25 +114,27 @@ def _pair(
     workload: Workload,
     shape: Shape,
     sources: dict[str, Path],
-    settings: runner.Settings,
+    settings: Settings,
     wanted: set[str],
 ) -> None:
     """First calls with an empty cache each, calls in turns while both processes live, then starts from disk."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         scratch = Path(folder)
 
-        def start(tree: str, name: str) -> _Process:
+        def start(tree: str, name: str) -> Process:
             output = scratch / f"{tree}-{name}.npz"
-            command, environment = runner.program(
-                workload, shape, "styrax", settings, scratch / f"cache-{tree}", output, "-", source=sources[tree]
+            command, environment = program(
+                workload, shape, "styrax", settings, scratch / f"cache-{tree}", output, source=sources[tree]
             )
-            return stack.enter_context(_Process(tree, command, environment, settings, sources[tree]))
+            right = lambda module: module.is_relative_to(sources[tree])
+            with _of(tree):
+                return stack.enter_context(Process(command, environment, settings, right))
 
         processes = {tree: start(tree, "first") for tree in order(number)}
         for tree, process in processes.items():
             row.add(tree, process.found, {f"first{clock}": f"first{clock}" for clock in CLOCKS})
         if "steady" in wanted:
-            steady(row, number, {tree: process.series for tree, process in processes.items()}, settings.seconds)
+            steady(row, number, {tree: _series(tree, process) for tree, process in processes.items()}, settings.seconds)
         for process in processes.values():
             process.close()
         same = runner.agree(scratch / "present-first.npz", scratch / "against-first.npz", workload.tolerance)
@@ -147,69 +164,6 @@ def steady(
     for tree, found in turns.items():
         for i, clock in enumerate(CLOCKS):
             row.add(tree, {"steady": min(times[i] for times in found) / calls}, {"steady": f"steady{clock}"})
-
-
-class _Process:
-    """A measuring process: what it found at its start, then series of calls on demand."""
-
-    __slots__ = ("_errors", "_process", "_timer", "_tree", "found")
-
-    def __init__(
-        self, tree: str, command: list[str], environment: dict[str, str], settings: runner.Settings, source: Path
-    ):
-        self._tree = tree
-        self._errors = tempfile.TemporaryFile("w+")
-        self._process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            preexec_fn=settings.pin,
-        )
-        self._timer = threading.Timer(settings.timeout, self._process.kill)
-        self._timer.start()
-        try:
-            self.found: dict[str, Any] = self._line()
-            if not Path(self.found["module"]).is_relative_to(source):
-                raise _TreeFailed(tree, f"`import jax` gave {self.found['module']}")
-        except BaseException:
-            self.close()
-            raise
-
-    def _line(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            status = self._process.wait()
-            self._errors.seek(0)
-            lines = self._errors.read().strip().splitlines()
-            raise _TreeFailed(self._tree, lines[-1] if lines else f"exit status {status}")
-        return json.loads(line)
-
-    def series(self, number: int) -> tuple[float, float]:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(f"{number}\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # `_line` tells why
-        wall, cpu = self._line()
-        return wall, cpu
-
-    def close(self) -> None:
-        """Ends the process, once."""
-        if self._process.returncode is None:
-            self._process.communicate()
-        self._timer.cancel()
-        self._errors.close()
-
-    def __enter__(self) -> _Process:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def heading() -> str:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from benchmarks import intervals, report, runner, trees, workloads
+from benchmarks import intervals, processes, report, runner, trees, workloads
 
-ROOT = Path(runner.ROOT)
+ROOT = Path(processes.ROOT)
 
 
 def test_ratio_is_the_median_over_pairs():
@@ -27,6 +27,35 @@ def test_ratio_is_the_median_over_pairs():
     assert row.ratio("numpy", "steady") is None
     assert report.geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
     assert report.geometric_mean([]) is None
+
+
+def test_engines_take_turns_and_rows_above_one_are_named():
+    called = []
+
+    def series(engine, factor):
+        def run(calls):
+            called.append(engine)
+            return factor * calls * 1e-3 * (1 + len(called) // 40 % 3), 0.0
+
+        return run
+
+    row = runner.Row("slow", (3,))
+    runner.steady(row, {"styrax": series("styrax", 1.5), "jax": series("jax", 1.0)}, 0.0)
+    row.add("jax", {"first": 1.0}, {"first": "first"})
+    row.add("styrax", {"first": 0.5}, {"first": "first"})
+    assert len(row.times["jax"]["steady"]) == runner.TURNS
+    assert "".join(e[0] for e in called[-8:]) == "ssjjjjss"
+    found = row.interval("styrax")
+    assert found.low == found.median == pytest.approx(1.5)
+    text = "\n".join(report.summary([row], ["styrax", "jax"]))
+    assert "95 % interval above 1: slow [3]" in text and "first call: 1 of 1 faster" in text
+    assert report.line(row, ["styrax", "jax"]).split()[6:9] == ["1.50", "[1.50,", "1.50]"]
+
+
+def test_a_process_that_fails_says_why():
+    settings = processes.Settings([], pairs=1, seconds=0, cores=1, seed=0, warm=False, timeout=20)
+    with pytest.raises(processes.Failed, match="ZeroDivisionError"):
+        processes.Process([sys.executable, "-c", "1 / 0"], dict(os.environ), settings)
 
 
 def test_results_are_compared(tmp_path):

@@ -1,0 +1,154 @@
+"""Processes that measure: started with an engine's settings, then asked for series of calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .workloads.catalog import Shape, Workload
+
+ROOT = Path(__file__).resolve().parent.parent
+CHILD = Path(__file__).with_name("child.py")
+
+
+class Failed(Exception):
+    """A measuring process did not finish."""
+
+
+class Settings:
+    """How to measure: which engines, how often, how long, on how many cores."""
+
+    __slots__ = ("cores", "engines", "pairs", "seconds", "seed", "timeout", "warm")
+
+    def __init__(
+        self,
+        engines: list[str],
+        *,
+        pairs: int,
+        seconds: float,
+        cores: int,
+        seed: int,
+        warm: bool,
+        timeout: float,
+    ):
+        self.engines = engines
+        self.pairs = pairs
+        self.seconds = seconds
+        self.cores = sorted(os.sched_getaffinity(0))[:cores]
+        self.seed = seed
+        self.warm = warm
+        self.timeout = timeout
+
+    def pin(self) -> None:
+        """Keeps this process on the cores."""
+        os.sched_setaffinity(0, self.cores)
+
+
+def program(
+    workload: Workload,
+    shape: Shape,
+    engine: str,
+    settings: Settings,
+    cache: Path,
+    output: Path,
+    keep: bool = False,
+    source: Path = ROOT / "src",
+) -> tuple[list[str], dict[str, str]]:
+    """The command that measures, and its environment; `source` has the package `styrax`."""
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode, a checkout gets it here
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(source), str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+    )
+    environment["STYRAX_CACHE_DIR"] = str(cache)
+    environment["JAX_PLATFORMS"] = "cpu"
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        environment[variable] = str(len(settings.cores))
+    if engine == "jax" and keep:
+        environment["JAX_COMPILATION_CACHE_DIR"] = str(cache)
+        environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        environment["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    launcher = ["-m", "styrax"] if engine == "styrax" else []
+    kind = engine if engine in ("numpy", "torch") else "program"
+    command = [sys.executable, *launcher, str(CHILD), kind, workload.family, workload.name]
+    command += [json.dumps(shape), str(settings.seed), str(output)]
+    return command, environment
+
+
+class Process:
+    """A measuring process: what it found at its start, then series of calls on demand.
+
+    Raises `Failed` where it does not finish, and where `import jax` gives another package than it is to measure.
+    """
+
+    __slots__ = ("_errors", "_process", "_timer", "found")
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        settings: Settings,
+        right: Callable[[Path], bool] = lambda module: True,
+    ):
+        self._errors = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            preexec_fn=settings.pin,
+        )
+        self._timer = threading.Timer(settings.timeout, self._process.kill)
+        self._timer.start()
+        try:
+            self.found: dict[str, Any] = self._line()
+            if not right(Path(self.found["module"])):
+                raise Failed(f"`import jax` gave {self.found['module']}")
+        except BaseException:
+            self.close()
+            raise
+
+    def _line(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            status = self._process.wait()
+            self._errors.seek(0)
+            lines = self._errors.read().strip().splitlines()
+            if status == -signal.SIGKILL:
+                raise Failed("was killed, or took longer than allowed")
+            raise Failed(lines[-1] if lines else f"exit status {status}")
+        return json.loads(line)
+
+    def series(self, number: int) -> tuple[float, float]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{number}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # `_line` tells why
+        wall, cpu = self._line()
+        return wall, cpu
+
+    def close(self) -> None:
+        """Ends the process, once."""
+        if self._process.stdout is not None and not self._process.stdout.closed:
+            self._process.communicate()
+        self._timer.cancel()
+        self._errors.close()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
