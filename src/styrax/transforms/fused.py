@@ -18,7 +18,7 @@ from .naming import function_name
 from .signature import Key
 
 # what tracing raises for arguments that a function refuses, or takes in another way than as operands
-NO_PROGRAM = (TypeError, ValueError, LookupError, ArithmeticError, NotImplementedError)
+NO_PROGRAM = (TypeError, ValueError, LookupError, ArithmeticError, NameError, NotImplementedError, backends.Elsewhere)
 
 
 class FusedFunction(PjitFunction[P, R]):
@@ -31,16 +31,16 @@ class FusedFunction(PjitFunction[P, R]):
         super().__init__(fun, options, for_all_shapes=True)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if state.trace is eval_trace:
-            try:
-                key, leaves = self._signature.of(args, kwargs, True)
-                program = self._programs.get(key) or self._prepared(key, leaves)
-                if program.code is not None:
-                    outs = program.code(*leaves)
-                    return outs[0] if program.single else program.out_tree.unflatten(outs)
-            except (*NO_PROGRAM, backends.Elsewhere):
-                pass
         try:
+            if state.trace is eval_trace:
+                try:
+                    key, leaves = self._signature.of(args, kwargs, True)
+                    program = self._programs.get(key) or self._prepared(key, leaves)
+                    if program.code is not None:
+                        outs = program.code(*leaves)
+                        return outs[0] if program.single else program.out_tree.unflatten(outs)
+                except NO_PROGRAM:
+                    pass
             return self._fun(*args, **kwargs)
         except Exception as error:
             hide_frames(error)

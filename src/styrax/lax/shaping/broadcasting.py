@@ -93,6 +93,10 @@ broadcast_in_dim_p = standard_primitive(
 )
 
 
+def is_sorted(dims: Sequence[int]) -> bool:
+    return list(dims) == sorted(dims)
+
+
 def _printed(params: dict[str, Any]) -> dict[str, Any]:
     from styrax.core.programs.text import is_nowhere
 
@@ -100,7 +104,8 @@ def _printed(params: dict[str, Any]) -> dict[str, Any]:
     return {k: params[k] for k in unsaid if not unsaid[k]}
 
 
-broadcast_in_dim_p.declare(movement=True, ordered=True, sizes=frozenset(("shape",)), printed=_printed,
+broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)), printed=_printed,
+                           ordered=lambda params: is_sorted(params["broadcast_dimensions"]),
                            sharding=sharding_rules.given("sharding", sharding_rules.broadcast),
                            factors=factor_rules.broadcast)
 
