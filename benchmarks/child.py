@@ -50,7 +50,7 @@ def measure(
         import torch
 
         torch.set_num_threads(len(available_cores()))
-        call, convert, wait = workload.torch, torch.from_numpy, lambda x: x
+        call, convert, wait = workload.torch, tensor, lambda x: x
     else:
         call, convert, wait = workload.program, jax.numpy.asarray, jax.block_until_ready
     begin = clocks()
@@ -85,12 +85,23 @@ def measure(
     return found, series
 
 
+def tensor(x):
+    """A NumPy array as PyTorch's, which does not know NumPy's bfloat16."""
+    import torch
+
+    if x.dtype.name == "bfloat16":
+        return torch.from_numpy(x.view("int16")).view(torch.bfloat16)
+    return torch.from_numpy(x)
+
+
 def save(path: str, leaves: list) -> None:
     """Keeps the results for the comparison: all elements, or every so many of large arrays."""
     import numpy as np
 
     kept = {}
     for i, leaf in enumerate(leaves):
+        if str(getattr(leaf, "dtype", "")) == "torch.bfloat16":
+            leaf = leaf.float()
         flat = np.asarray(leaf).reshape(-1)
         step = max(1, flat.size // 50_000)
         kept[f"a{i}"] = flat[::step].astype(np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 from jax import lax
 
 from .catalog import Workload, floats
@@ -55,6 +56,32 @@ def torch_convolution(x, w):
     return y.permute(0, 2, 3, 1)
 
 
+def torch_gradient(function):
+    """The gradients of the sum of squares of a function's results, by both arguments."""
+
+    def gradient(x, w):
+        import torch
+
+        x, w = (a.detach().requires_grad_() for a in (x, w))
+        return torch.autograd.grad((function(x, w) ** 2).sum(), (x, w))
+
+    return gradient
+
+
+def torch_strided(x, w):
+    import torch
+
+    pads = []
+    for n in (x.shape[3], x.shape[2]):
+        total = max(0, (-(-n // 2) - 1) * 2 + 3 - n)
+        pads += [total // 2, total - total // 2]
+    return torch.nn.functional.conv2d(torch.nn.functional.pad(x, pads), w, stride=2)
+
+
+def halves(shape, rng):
+    return [x.astype(ml_dtypes.bfloat16) for x in images(shape, rng)]
+
+
 def images(shape, rng):
     batch, size, channels, outputs = shape
     x, w = floats((batch, size, size, channels), (3, 3, channels, outputs), rng=rng)
@@ -87,8 +114,13 @@ CONVOLUTION = Workload(
     torch=torch_convolution,
 )  # fmt: skip
 CONVOLUTION_GRADIENT = Workload(
-    "3x3 convolution gradient", convolution_gradient, images, [(8, 32, 32, 64), (64, 8, 1, 16)], draw_images
-)
+    "3x3 convolution gradient", convolution_gradient, images, [(8, 32, 32, 64), (64, 8, 1, 16)], draw_images,
+    torch=torch_gradient(torch_convolution),
+)  # fmt: skip
+BFLOAT16_CONVOLUTION = Workload(
+    "bfloat16 convolution", convolution, halves, [(8, 32, 64, 64)], draw_images, torch=torch_convolution,
+    tolerance=2e-2,
+)  # fmt: skip
 DEPTHWISE = Workload(
     "depthwise convolution", depthwise, depthwise_images, [(8, 32, 64)],
     lambda rng: (rng.integers(1, 16), rng.integers(7, 40), rng.integers(3, 96)),
@@ -99,11 +131,11 @@ CHANNELS_FIRST_LOOP = Workload(
 )  # fmt: skip
 STRIDED_CHANNELS_FIRST = Workload(
     "strided convolution, channels first", strided_channels_first, channels_first_images,
-    [(8, 32, 32, 64), (8, 7, 64, 128)], draw_images,
+    [(8, 32, 32, 64), (8, 7, 64, 128)], draw_images, torch=torch_strided,
 )  # fmt: skip
 STRIDED_GRADIENT = Workload(
     "strided convolution gradient, channels first", strided_gradient, channels_first_images,
-    [(8, 32, 32, 64), (4, 14, 64, 64)], draw_images,
+    [(8, 32, 32, 64), (4, 14, 64, 64)], draw_images, torch=torch_gradient(torch_strided),
 )  # fmt: skip
 WIDE_TRANSPOSED = Workload(
     "transposed convolution, 64 to 32 channels", wide_transposed, images, [(4, 16, 64, 32)], draw_images,
