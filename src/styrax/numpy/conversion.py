@@ -30,6 +30,7 @@ from styrax.core.types.typing import (
     ShardingLike,
     SupportsDLPack,
 )
+from styrax.lax.casting import warn_of_loss
 
 from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, unwrap, user_dtype
 
@@ -233,7 +234,8 @@ def _from_numpy(x: Any, dtype: Any, device: Any) -> Array:
     target = canonical(value.dtype) if dtype is None else dtype
     if value.dtype != target:
         with np.errstate(all="ignore"):
-            if value.dtype.kind == "c" and target.kind != "c" and target.kind != "b":
+            if value.dtype.kind == "c" and target.kind not in "cb":
+                warn_of_loss(target)
                 value = value.real
             value = value.astype(target)
     # The caller may write into his array afterwards, so its memory is never shared.
@@ -467,6 +469,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
                 return place(lax.ne(x, np.zeros((), have)), device)
             warn("Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or "
                  "jnp.imag to take the real/imaginary component of your input.", DeprecationWarning)
+            return place(lax.convert_element_type_p.bind(x, new_dtype=target, weak_type=False, sharding=None), device)
         out = convert(x, target)
         if copy and out is x:
             out = lax.copy_p.bind(x)
