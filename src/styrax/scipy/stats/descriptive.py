@@ -324,7 +324,7 @@ class gaussian_kde:
         if cov.shape != (self.d, self.d):
             raise ValueError(f"covariance does not have dimension {self.d}")
         total = add(self.covariance, cov)
-        values = lax.exp(multivariate_normal.logpdf(lax.transpose(self.dataset, (1, 0)), mean, total))
+        values = lax.exp(multivariate_normal.logpdf(lax.transpose(self.dataset, (1, 0)), atleast_2d(mean), total))
         return dot(self.weights, values)
 
     def integrate_box_1d(self, low: Any, high: Any) -> Array:
