@@ -173,6 +173,15 @@ def test_convolution_with_single_elements(mode):
             assert got == want
 
 
+@pytest.mark.parametrize("axes", [2, -3, (0, 5), (0, 0), (1, -1), [1], 0, -1, (1, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(), (3,), (3, 4), (0,)], ids=str)
+def test_axes_of_convolutions(shape, axes):
+    """Those out of range are refused, repeated ones are one."""
+    got, want = (outcome(j.scipy.signal, "fftconvolve", j.numpy.ones(shape), j.numpy.ones(shape), "full", axes)
+                 for j in (styrax, jax))
+    assert got == want
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "float64", "complex64"])
 def test_frequencies_with_x64(dtype):
     """Frequencies and times have the precision of the spectra."""

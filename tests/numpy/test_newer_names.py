@@ -119,6 +119,7 @@ def test_matrices_of_nothing() -> None:
     assert styrax.scipy.linalg.hessenberg(np.zeros((2, 0, 0))).shape == (2, 0, 0)
 
 
+@pytest.mark.filterwarnings("ignore:jax.scipy.special.lpmn:DeprecationWarning")
 @pytest.mark.parametrize("order", [0, 1, 2, 5])
 @pytest.mark.parametrize("how", ["eager", "jit", "vmap"])
 def test_associated_legendre_functions(order: int, how: str) -> None:
@@ -141,6 +142,7 @@ def test_associated_legendre_functions(order: int, how: str) -> None:
             np.testing.assert_allclose(slopes[m, degree], slope, rtol=1e-4, atol=1e-4 * max(1, np.abs(slope).max()))
 
 
+@pytest.mark.filterwarnings("ignore:jax.scipy.special.lpmn:DeprecationWarning")
 def test_associated_legendre_functions_refuse() -> None:
     lpmn = styrax.scipy.special.lpmn
     for arguments, error in [((1, 2, np.float32([0.5])), NotImplementedError), ((1, 1, np.int32([1])), TypeError),

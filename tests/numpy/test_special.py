@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from typing import Any
 
+import jax.scipy.special
 import mpmath
 import numpy as np
 import pytest
@@ -252,3 +256,68 @@ def test_slopes_of_slopes_where_arguments_are_equal(name: str, function: Callabl
     for i, j in np.ndindex(2, 2):
         order = tuple((k == i) + (k == j) for k in range(2))
         assert found[i, j] == pytest.approx(float(mpmath.diff(function, point, order)), rel=1e-8, abs=1e-12)
+
+
+ORDERS = [0, 1, 2, -1, -4, 0.5, 1.5, -0.5, -2.5, 7.25]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exponential_integrals_of_any_order(dtype: str) -> None:
+    """Beyond 1 for all orders; before, where the series is not that of integers from 0 on, NaN, as in JAX."""
+    x, tolerance = np.array([1.25, 2, 3.5, 10, 40], dtype), 1e-5 if dtype == "float32" else 1e-13
+    expn = styrax.scipy.special.expn
+    with styrax.enable_x64(dtype == "float64"):
+        for n in ORDERS:
+            wanted = [[float(mpmath.expint(k, float(v))) for v in x] for k in (n, n - 1)]
+            for found in (expn(n, x), styrax.jit(expn)(n, x), styrax.vmap(expn, (None, 0))(dtype_of(n, dtype), x)):
+                assert found.dtype == dtype
+                np.testing.assert_allclose(found, wanted[0], rtol=tolerance)
+            slope = styrax.vmap(styrax.grad(lambda v, n=n: expn(n, v)))(x)
+            np.testing.assert_allclose(slope, -np.array(wanted[1]), rtol=tolerance)
+        near = np.array([0.1, 1, -1, np.nan], dtype)
+        for n in ORDERS:
+            beyond = n < 0 or n % 1 != 0
+            np.testing.assert_array_equal(np.isnan(expn(n, near)), [beyond, beyond, True, True])
+            np.testing.assert_allclose(expn(n, np.zeros(1, dtype)), 1 / (n - 1) if n > 1 else np.inf, rtol=1e-6)
+            np.testing.assert_array_equal(expn(n, np.array([np.inf], dtype)), 0)
+            assert expn(n, near[:0]).shape == (0,)
+
+
+def dtype_of(number: float, dtype: str) -> np.ndarray:
+    return np.asarray(number, dtype)
+
+
+@pytest.mark.parametrize("name", ["ndtr", "ndtri", "log_ndtr"])
+@pytest.mark.parametrize("x", [1, True, 1j, np.arange(3), np.zeros((0, 2), np.uint8), np.ones(2, np.float16), 0.5],
+                         ids=str)
+def test_functions_of_the_normal_distribution_take_single_and_double(name: str, x: Any) -> None:
+    ours, theirs = (getattr(package.scipy.special, name) for package in (styrax, jax))
+    compared = [(ours, theirs), (styrax.jit(ours), jax.jit(theirs))]
+    for f, g in compared:
+        assert_outcomes(lambda f=f: f(x), lambda g=g: g(x))
+
+
+def assert_outcomes(ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
+    """Values, or TypeErrors that begin alike."""
+    try:
+        expected = theirs()
+    except TypeError as error:
+        with pytest.raises(TypeError, match=str(error)[:25]):
+            ours()
+        return
+    np.testing.assert_allclose(ours(), expected, rtol=1e-6)
+
+
+def test_tables_of_legendre_functions_are_deprecated() -> None:
+    """Once, where they are first asked for."""
+    script = (
+        "import warnings\n"
+        "import jax.scipy.special as special\n"
+        "with warnings.catch_warnings(record=True) as found:\n"
+        "    warnings.simplefilter('always')\n"
+        "    for name in ('lpmn_values', 'lpmn', 'lpmn'):\n"
+        "        getattr(special, name)\n"
+        "    print([(w.category.__name__, str(w.message), w.lineno) for w in found])\n")
+    texts = [subprocess.run([sys.executable, *how, "-c", script], capture_output=True, text=True, check=True).stdout
+             for how in ([], ["-m", "styrax"])]
+    assert texts[0] == texts[1] and "lpmn_values is deprecated; no replacement is planned" in texts[0]

@@ -269,3 +269,21 @@ def test_density_estimates_are_pytrees() -> None:
             assert ours == theirs
         else:
             np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+REFUSED: dict[str, Any] = {
+    "width": lambda m, k: k.set_bandwidth("scott"),
+    "box": lambda m, k: k.integrate_box(m.numpy.zeros(2), m.numpy.ones(2)),
+    "mean": lambda m, k: k.integrate_gaussian(m.numpy.zeros(3), m.numpy.eye(2)),
+    "covariance": lambda m, k: k.integrate_gaussian(m.numpy.zeros(2), m.numpy.eye(3)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_density_estimates_refuse(name: str) -> None:
+    data = np.random.default_rng(3).standard_normal((2, 9)).astype(np.float32)
+    with pytest.raises((NotImplementedError, ValueError)) as theirs:
+        REFUSED[name](jax, jax.scipy.stats.gaussian_kde(data))
+    with pytest.raises(theirs.type) as ours:
+        REFUSED[name](styrax, styrax.scipy.stats.gaussian_kde(data))
+    assert str(ours.value) == str(theirs.value)

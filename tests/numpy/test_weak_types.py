@@ -39,6 +39,62 @@ def test_sets_of_python_numbers(name: str, args: tuple) -> None:
     assert types(styrax, result(styrax)) == types(jax, result(jax))
 
 
+NUMBERS: dict[str, Any] = {"int": 2, "float": 0.5, "bool": True, "complex": 1j}
+MIXED = {**NUMBERS, **{f"weak {k}": v for k, v in NUMBERS.items() if k != "bool"}, "weak vector": [0.5, 2.0],
+         "weak ints": [2, 3], "bools": np.array([True, False]), "int8": np.array([1, 2], np.int8),
+         "int32": np.array([1, 2], np.int32), "float16": np.array([1, 2], np.float16),
+         "float32": np.array([1, 2], np.float32)}
+TWO = """
+    numpy.hypot numpy.gcd numpy.lcm numpy.logaddexp numpy.logaddexp2 numpy.heaviside numpy.arctan2 numpy.nextafter
+    numpy.copysign numpy.floor_divide numpy.remainder numpy.fmod numpy.divmod numpy.power numpy.float_power
+    numpy.fmax numpy.ldexp numpy.maximum numpy.true_divide scipy.special.kl_div scipy.special.rel_entr
+    scipy.special.xlogy scipy.special.xlog1py scipy.special.boxcox scipy.special.betaln scipy.special.gammainc
+""".split()
+ONE = """
+    numpy.angle numpy.iscomplex numpy.isreal numpy.logical_not numpy.sinc numpy.sign numpy.frexp numpy.modf
+    numpy.nan_to_num numpy.rint numpy.trunc numpy.spacing numpy.sort_complex numpy.diagonal numpy.count_nonzero
+    scipy.special.entr scipy.special.ndtr scipy.special.logit nn.mish nn.relu nn.relu6 nn.elu nn.leaky_relu nn.softplus
+    nn.logsumexp nn.silu nn.celu nn.selu nn.gelu
+""".split()
+
+
+def operand(m: Any, name: str) -> Any:
+    value = MIXED[name]
+    if isinstance(value, list):
+        return m.numpy.full((2,), value[0])
+    return m.numpy.asarray(value) if name.startswith("weak") or isinstance(value, np.ndarray) else value
+
+
+def told(m: Any, path: str, names: tuple[str, ...]) -> Any:
+    """The types of a function's results, or its error's class."""
+    package, _, name = path.rpartition(".")
+    function = getattr(importlib.import_module(f"{m.__name__}.{package}"), name)
+    args = [operand(m, n) for n in names]
+    if name == "diagonal":
+        args = [m.numpy.broadcast_to(x, (2, 2)) for x in args]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return types(m, m.eval_shape(lambda: function(*args)))
+    except Exception as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("path", TWO)
+def test_types_of_functions_of_two(path: str) -> None:
+    """A constant beside a weakly typed operand is weakly typed only where the operand is a scalar."""
+    pairs = [(a, b) for a in MIXED for b in MIXED]
+    different = {p: (ours, theirs) for p in pairs if (ours := told(styrax, path, p)) != (theirs := told(jax, path, p))}
+    assert not different
+
+
+@pytest.mark.parametrize("path", ONE)
+def test_types_of_functions_of_one(path: str) -> None:
+    different = {n: (ours, theirs) for n in MIXED
+                 if (ours := told(styrax, path, (n,))) != (theirs := told(jax, path, (n,)))}
+    assert not different
+
+
 TREES: list[Any] = [1.0, 1, True, 1j, (1.0, 2.0), (1, 2.0), (True, 1), [], (np.ones(3),), (np.float32(2), 3.0),
                     {"a": np.ones((2, 3), np.float32), "b": 2.0}, (np.ones(0, np.float32), 1.0), (1j, 2.0)]
 

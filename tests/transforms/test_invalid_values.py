@@ -29,6 +29,12 @@ INVALID = {
     "numbers of Python's": lambda j, jnp: j.jit(lambda x: x / x)(0.0),
     "half": lambda j, jnp: jnp.log(jnp.full(2, -1, jnp.bfloat16)),
     "complex": lambda j, jnp: jnp.log(jnp.array([0j])) * 0,
+    "constant": lambda j, jnp: jnp.array([1.0, np.nan]),
+    "infinite constant": lambda j, jnp: jnp.asarray([-np.inf, 1.0]),
+    "constant number": lambda j, jnp: jnp.float32(np.nan),
+    "constant put": lambda j, jnp: j.device_put(np.array([np.nan], np.float32)),
+    "constant compiled": lambda j, jnp: j.jit(lambda: jnp.array([np.nan, 1.0]))(),
+    "constant not reached": lambda j, jnp: j.jit(lambda x: jnp.isnan(jnp.array([np.nan, 1.0])) * x)(2.0),
 }
 
 
@@ -68,3 +74,10 @@ def test_a_value_that_no_operation_gives_is_told_of_the_whole_function():
     for package in (jax, styrax):
         with package.debug_nans(True), pytest.raises(FloatingPointError, match="the de-optimized function"):
             package.jit(lambda: float("nan"))()
+
+
+def test_an_invalid_constant_of_numpy_is_found():
+    """JAX calls the operation by a name of its own."""
+    for package in (jax, styrax):
+        with package.debug_nans(True), pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in"):
+            package.numpy.array(np.array([np.nan], np.float32))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.arrays.explicit import with_mapped_axis
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import Literal
-from styrax.core.tracing.source import api_boundary, hide_frames
+from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.staging import StagingTrace, owner_of_constants
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
@@ -160,6 +159,12 @@ def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
 convert_element_type_p.def_bind_with_trace(_bind_convert)
 
 
+def warn_of_loss(dtype: Any) -> None:
+    """Warns, at the user's line, where complex values are to become those of a dtype that is not complex."""
+    if dtypes.kind(dtype) != "c":
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+
+
 def check_real(number: Any, dtype: Any) -> None:
     """Raises TypeError where a complex number of Python, whose imaginary part is not dropped, is to become real."""
     if type(number) is complex and dtypes.kind(dtype) in "iuf":
@@ -178,12 +183,8 @@ def _convert_element_type(
     elif not isinstance(new_dtype, dtypes.ExtendedDType):
         new_dtype = np.dtype(new_dtype)
     weak_type = bool(weak_type) and dtypes.kind(new_dtype) in "ifc"
-    if dtypes.kind(aval.dtype) == "c" and getattr(new_dtype, "kind", "") != "c" and new_dtype != np.bool_:
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part",
-            np.exceptions.ComplexWarning,
-            stacklevel=3,
-        )
+    if dtypes.kind(aval.dtype) == "c":
+        warn_of_loss(new_dtype)
         check_real(operand, new_dtype)
     if aval.dtype == new_dtype and aval.weak_type == weak_type and sharding is None:
         if isinstance(operand, (Array, Tracer)):

@@ -25,8 +25,8 @@ from styrax.numpy.promotion import (
     convert,
     default_float,
     dtype_of,
+    number_like,
     promote_args_inexact,
-    typed,
     user_dtype,
 )
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
@@ -79,7 +79,7 @@ def relu(x: ArrayLike) -> Array:
     return maximum(x, 0)
 
 
-relu.defjvps(lambda g, ans, x: lax.select(lax.gt(x, convert(0, *typed(x))), g, _zeros(g)))
+relu.defjvps(lambda g, ans, x: lax.select(lax.gt(x, number_like(0, x)), g, _zeros(g)))
 
 
 @custom_jvp
@@ -99,7 +99,7 @@ def relu6(x: ArrayLike) -> Array:
 
 
 relu6.defjvps(lambda g, ans, x: lax.select(
-    lax.bitwise_and(lax.gt(x, convert(0, *typed(x))), lax.lt(x, convert(6, *typed(x)))), g, _zeros(g)))
+    lax.bitwise_and(lax.gt(x, number_like(0, x)), lax.lt(x, number_like(6, x))), g, _zeros(g)))
 
 
 @custom_jvp
@@ -228,7 +228,7 @@ def mish(x: ArrayLike) -> Array:
     Returns:
       an array of the shape of `x`.
     """
-    (x,) = promote_args_inexact("mish", x)
+    (x,) = arrays("mish", x)
     return multiply(x, tanh(softplus(x)))
 
 
@@ -266,7 +266,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     from styrax.numpy.ufuncs import expm1
 
     (x,) = arrays("elu", x)
-    zero = convert(0, *typed(x))
+    zero = number_like(0, x)
     return choose_elements(x > zero, x, multiply(alpha, expm1(choose_elements(x > zero, 0.0, x))))
 
 
@@ -361,7 +361,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
       Array([-0.01,  2.  ], dtype=float32)
     """
     (x,) = arrays("leaky_relu", x)
-    return choose_elements(x >= convert(0, *typed(x)), x, multiply(negative_slope, x))
+    return choose_elements(x >= number_like(0, x), x, multiply(negative_slope, x))
 
 
 @jit

@@ -21,11 +21,11 @@ from styrax.numpy.promotion import (
     axis_indices,
     convert,
     dtype_of,
+    number_like,
     promote_args_inexact,
     promote_dtypes_inexact,
     shape_of,
     static_axis,
-    typed,
     unwrap,
 )
 from styrax.numpy.reductions import max as max_
@@ -74,7 +74,7 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
     """
     if b is not None:
         a, b = promote_args_inexact("logsumexp", a, b)
-        a = choose_elements(lax.ne(b, convert(0, *typed(b))), a, -np.inf)
+        a = choose_elements(lax.ne(b, number_like(0, b)), a, -np.inf)
     else:
         (a,) = promote_args_inexact("logsumexp", a)
         a = asarray(a)

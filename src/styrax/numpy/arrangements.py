@@ -330,7 +330,7 @@ def _resize(a: ArrayLike, new_shape: Shape) -> Array:
         raise ValueError("all elements of `new_shape` must be non-negative")
     size = math.prod(new)
     if a.size == 0 or size == 0:
-        return lax.full(new, 0, a.dtype)
+        return lax.full_like(a, 0, shape=new)
     times = -(-size // a.size)
     a = lax.slice(tile(a, times), (0,), (size,))
     return reshape_to(a, new)

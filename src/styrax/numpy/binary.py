@@ -37,7 +37,6 @@ from .promotion import (
     promote_dtypes_inexact,
     promote_shapes,
     to_inexact,
-    typed,
 )
 from .rounding import frexp, frexp_of
 from .ufuncs import INEXACT, shown
@@ -291,7 +290,7 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 # -- powers ------------------------------------------------------------------------------------
 def _integer_power(x: Any, y: Any) -> Any:
     """Integers to integer powers by squaring, on as many bits of y as matter."""
-    one, zero = convert(1, *typed(y)), convert(0, *typed(y))
+    one, zero = number_like(1, y), number_like(0, y)
     # 0 to a nonzero power starts from 0, so that a negative one gives 0, too.
     acc = choose_elements(lax.bitwise_and(lax.eq(x, _zero(x)), lax.ne(y, zero)), convert(0, dtype_of(x)),
                           convert(1, dtype_of(x)))
@@ -423,10 +422,10 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
     def function(x1: Any, x2: Any, /) -> Any:
         largest = lax.max(x1, x2)
         if dtypes.issubdtype(dtype_of(x1), np.complexfloating):
-            rest = lax.sub(lax.add(x1, x2), lax.mul(largest, convert(2, *typed(largest))))
+            rest = lax.sub(lax.add(x1, x2), lax.mul(largest, number_like(2, largest)))
             out = lax.add(largest, logarithm_1p(power_of(rest)))
             re, im = lax.real(out), lax.imag(out)
-            half, whole = convert(turn, *typed(im)), convert(2 * turn, *typed(im))
+            half, whole = number_like(turn, im), number_like(2 * turn, im)
             rem = lax.rem(lax.add(im, half), whole)
             rem = lax.select(lax.lt(rem, _zero(rem)), lax.add(rem, whole), rem)
             return lax.complex(re, lax.sub(rem, half))
@@ -440,7 +439,7 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
 
     def finite(x: Any) -> Any:
         # An infinite operand is the result itself: their difference is 0, not NaN.
-        return lax.select(lax.eq(x, convert(np.inf, *typed(x))), lax.full_like(x, 0), x)
+        return lax.select(lax.eq(x, number_like(np.inf, x)), lax.full_like(x, 0), x)
 
     def jvp(primals: tuple, tangents: tuple) -> tuple:
         (x1, x2), (t1, t2) = primals, tangents
@@ -525,13 +524,12 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
                          "first, such as by using abs(x)")
     x1, x2 = lax.abs(x1), lax.abs(x2)
-    inf = number_like(np.inf, x1)
-    infinite = either(lax.eq(x1, inf), lax.eq(x2, inf))
+    infinite = lax.bitwise_or(lax.eq(x1, number_like(np.inf, x1)), lax.eq(x2, number_like(np.inf, x2)))
     x1, x2 = lax.max(x1, x2), lax.min(x1, x2)
     none = lax.eq(x1, _zero(x1))
     ratio = lax.div(x2, choose_elements(lax.eq(x1, _zero(x1)), lax.full_like(x1, 1), x1))
-    length = lax.mul(x1, lax.sqrt(lax.add(convert(1, *typed(x1)), lax.square(ratio))))
-    return choose_elements(infinite, inf, choose_elements(none, x1, length))
+    length = lax.mul(x1, lax.sqrt(lax.add(number_like(1, x1), lax.square(ratio))))
+    return choose_elements(infinite, number_like(np.inf, x1), choose_elements(none, x1, length))
 
 
 @jit

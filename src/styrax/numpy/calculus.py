@@ -30,12 +30,12 @@ from .promotion import (
     convert,
     dtype_of,
     either,
+    number_like,
     promote_args,
     promote_args_inexact,
     promote_dtypes,
     promote_dtypes_inexact,
     shape_of,
-    typed,
 )
 from .promotion import unwrap as unwrap_
 from .reductions import all as all_
@@ -270,7 +270,7 @@ def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, peri
     half = (floor_divide if whole else divide)(period_, 2)
     steps = diff(p, axis=axis)
     wrapped = subtract(remainder(add(steps, half), period_), half)
-    up = both(lax.eq(*promote_args("unwrap", wrapped, lax.neg(half))), lax.gt(steps, convert(0, *typed(steps))))
+    up = both(lax.eq(*promote_args("unwrap", wrapped, lax.neg(half))), lax.gt(steps, number_like(0, steps)))
     if whole:  # an odd period has no step that is half of it
         up = both(up, equal(remainder(period_, 2), 0))
     wrapped = choose_elements(up, half, wrapped)

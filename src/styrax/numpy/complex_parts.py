@@ -12,7 +12,16 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, SupportsDType
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .promotion import arrays, check_arraylike, convert, default_float, dtype_of, promote_dtypes, shape_of, typed
+from .promotion import (
+    arrays,
+    check_arraylike,
+    convert,
+    default_float,
+    dtype_of,
+    number_like,
+    promote_dtypes,
+    shape_of,
+)
 from .ufuncs import _array, rad2deg
 
 
@@ -90,7 +99,7 @@ def _angle(z: ArrayLike, deg: bool = False) -> Array:
     check_arraylike("angle", z)
     re = real(z)
     kind = dtype_of(re)
-    im = imag(z) if re is not z and iscomplexobj(z) else lax.full(shape_of(re), 0, kind)
+    im = imag(z) if re is not z and iscomplexobj(z) else lax.full_like(re, 0)
     number = shape_of(re) == () and not iscomplexobj(z)  # a real one, as a Python number, has the default dtype
     if number or kind == np.bool_ or dtypes.issubdtype(kind, np.integer):
         re, im = convert(re, default_float()), convert(im, default_float())
@@ -113,7 +122,7 @@ def iscomplex(x: ArrayLike) -> Array:
       booleans of the shape of `x`; all False for real dtypes.
     """
     part = imag(x)
-    return lax.ne(part, convert(0, *typed(part)))
+    return lax.ne(part, number_like(0, part))
 
 
 @jit
@@ -127,7 +136,7 @@ def isreal(x: ArrayLike) -> Array:
       booleans of the shape of `x`; all True for real dtypes.
     """
     part = imag(x)
-    return lax.eq(part, convert(0, *typed(part)))
+    return lax.eq(part, number_like(0, part))
 
 
 def iscomplexobj(x: ArrayLike | SupportsDType) -> bool:

@@ -16,6 +16,7 @@ from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.explicit import check_explicit
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
+from styrax.core.tracing.invalid_values import check_constant
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer, get_aval, state
 from styrax.core.types import avals, dtypes
@@ -30,6 +31,7 @@ from styrax.core.types.typing import (
     ShardingLike,
     SupportsDLPack,
 )
+from styrax.lax.casting import warn_of_loss
 
 from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, unwrap, user_dtype
 
@@ -176,6 +178,8 @@ def told_by(device: Any) -> NamedSharding | None:
 
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours, or a scalar as a literal of the program being written."""
+    if state.trace.is_eval:
+        check_constant(value)
     out = constant(value, ShapedArray(value.shape, value.dtype, weak))
     if device is None and mesh.get_mesh() is not mesh.empty_mesh and state.trace.is_eval:
         out = out.placed(NamedSharding(mesh.get_mesh(), PartitionSpec()))
@@ -233,7 +237,8 @@ def _from_numpy(x: Any, dtype: Any, device: Any) -> Array:
     target = canonical(value.dtype) if dtype is None else dtype
     if value.dtype != target:
         with np.errstate(all="ignore"):
-            if value.dtype.kind == "c" and target.kind != "c" and target.kind != "b":
+            if value.dtype.kind == "c" and target.kind not in "cb":
+                warn_of_loss(target)
                 value = value.real
             value = value.astype(target)
     # The caller may write into his array afterwards, so its memory is never shared.
@@ -467,6 +472,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
                 return place(lax.ne(x, np.zeros((), have)), device)
             warn("Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or "
                  "jnp.imag to take the real/imaginary component of your input.", DeprecationWarning)
+            return place(lax.convert_element_type_p.bind(x, new_dtype=target, weak_type=False, sharding=None), device)
         out = convert(x, target)
         if copy and out is x:
             out = lax.copy_p.bind(x)

@@ -16,19 +16,19 @@ from .broadcasting import choose_elements, spread_all
 from .promotion import (
     arrays,
     both,
-    convert,
     dtype_of,
+    number_as,
+    number_like,
     promote_args_numeric,
     promote_dtypes,
     promote_shapes,
     result_typed,
-    typed,
 )
 from .ufuncs import absolute
 
 
 def _zero(x: Any) -> Any:
-    return convert(0, *typed(x))
+    return number_like(0, x)
 
 
 def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
@@ -37,7 +37,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     quotient = lax.div(choose_elements(lax.eq(y, _zero(y)), x, lax.sub(x, rem)), y)
     opposite = lax.bitwise_and(lax.ne(rem, _zero(rem)), lax.ne(lax.sign(y), lax.sign(rem)))
     rem = lax.select(opposite, lax.add(rem, y), rem)
-    quotient = lax.select(opposite, lax.sub(quotient, convert(1, *typed(quotient))), quotient)
+    quotient = lax.select(opposite, lax.sub(quotient, number_as(1, quotient)), quotient)
     return lax.round(quotient), rem
 
 
@@ -63,7 +63,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if dtypes.issubdtype(dtype, np.integer):
         quotient = lax.div(x1, x2)
         below = both(lax.ne(lax.sign(x1), lax.sign(x2)), lax.ne(lax.rem(x1, x2), _zero(x1)))
-        return choose_elements(below, lax.sub(quotient, convert(1, *typed(quotient))), quotient)
+        return choose_elements(below, lax.sub(quotient, number_as(1, quotient)), quotient)
     if dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError("floor_divide does not support complex-valued inputs")
     return _float_divmod(x1, x2)[0]

@@ -337,7 +337,7 @@ def gather_elements(
     if index.inserted:
         x = lax.expand_dims(x, index.inserted)
     if any(type(d) is int and d == 0 for d in plan.result):
-        out = lax.full(plan.result, 0, x.dtype)
+        out = lax.full_like(x, 0, shape=plan.result)
     else:
         out = lax.gather(x, plan.indices, lax.GatherDimensionNumbers(
             offset_dims=plan.offset_dims, collapsed_slice_dims=plan.collapsed, start_index_map=plan.index_axes),

@@ -21,6 +21,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.settings import config
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
+from styrax.lax.casting import warn_of_loss
 from styrax.lax.shaping.sizes import size_value
 
 Typed = tuple[Any, bool]  # a dtype and whether it is weak
@@ -205,11 +206,15 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
         aval = x.aval
         if aval.dtype == dtype and aval.weak_type == weak:
             return x
+        if dtypes.kind(aval.dtype) == "c":
+            warn_of_loss(dtype)
         return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)
     if kind not in _PYTHON_KINDS and isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
         kind = int if isinstance(x, int) else float if isinstance(x, float) else complex  # numbers that tell a dtype
         x = kind(x)  # type: ignore[arg-type]
     if kind in _PYTHON_KINDS:
+        if kind is complex:
+            warn_of_loss(dtype)
         if not weak:
             return literal(x, dtype)  # type: ignore[return-value]
         if kind is int:
@@ -227,6 +232,8 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
         return lax.convert_element_type_p.bind(value, new_dtype=dtype, weak_type=True, sharding=None)
     if value.dtype == dtype:
         return value  # type: ignore[return-value]
+    if value.dtype.kind == "c":
+        warn_of_loss(dtype)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return value.astype(dtype)  # type: ignore[return-value]
@@ -235,6 +242,11 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
 def number_like(value: Any, x: Any) -> Array:
     """A number beside an operand: of its dtype, and weakly typed beside a weakly typed scalar alone."""
     return convert(value, *typed_beside(x))
+
+
+def number_as(value: Any, x: Any) -> Array:
+    """A number of an operand's dtype and weak type."""
+    return convert(value, *typed(x))
 
 
 def promote_dtypes(*args: Any) -> list[Array]:

@@ -29,6 +29,7 @@ from .promotion import (
     convert,
     default_int,
     is_array,
+    number_like,
     shape_of,
     static_axis,
     typed,
@@ -90,7 +91,7 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
     elif dtype is None and (promote or have == _BOOL and name in _LOGICAL):
         result = _sum_dtype(have)
     compute = np.dtype(np.float32) if widen and result in _HALF else result
-    a = convert(a, compute)
+    a = lax.ne(a, number_like(0, a)) if to_bool and have.kind == "c" else convert(a, compute)
     combine = _combine.get(name, lax.add)
     if compute == _BOOL and name in _LOGICAL:
         primitive, combine = _LOGICAL[name]
@@ -385,7 +386,7 @@ def _count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> A
       Array(2, dtype=int32)
     """
     (a,) = arrays("count_nonzero", a)
-    return sum(lax.ne(a, convert(0, *typed(a))), axis, dtype=int, keepdims=keepdims)
+    return sum(lax.ne(a, number_like(0, a)), axis, dtype=int, keepdims=keepdims)
 
 
 count_nonzero = jit(named(_count_nonzero, "count_nonzero"),

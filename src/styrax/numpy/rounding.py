@@ -19,7 +19,16 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .float_tests import isinf
-from .promotion import arrays, convert, default_float, dtype_of, either, promote_args_inexact, typed, typed_beside
+from .promotion import (
+    arrays,
+    convert,
+    default_float,
+    dtype_of,
+    either,
+    number_like,
+    promote_args_inexact,
+    typed_beside,
+)
 from .ufuncs import _array
 
 
@@ -63,7 +72,7 @@ def trunc(x: ArrayLike) -> Array:
     dtype = dtype_of(x)
     if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
         return x
-    return choose_elements(lax.lt(x, convert(0, *typed(x))), lax.ceil(x), lax.floor(x))
+    return choose_elements(lax.lt(x, number_like(0, x)), lax.ceil(x), lax.floor(x))
 
 
 @jit
@@ -169,7 +178,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     (x,) = promote_args_inexact("modf", x)
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.modf is not supported.")
-    whole = choose_elements(lax.ge(x, convert(0, *typed(x))), lax.floor(x), lax.ceil(x))
+    whole = choose_elements(lax.ge(x, number_like(0, x)), lax.floor(x), lax.ceil(x))
     return lax.sub(x, whole), whole
 
 
@@ -185,9 +194,9 @@ _FLOAT_BITS: dict[str, Any] = {  # dtype -> integer view, exponent bits, mantiss
 def frexp_of(x: Any) -> Any:
     dtype = x.dtype
     bits, n_exponent, n_mantissa, bias = _FLOAT_BITS[dtype.name]
-    tiny = lax.lt(lax.abs(x), convert(float(dtypes.finfo(dtype).tiny), *typed(x)))
+    tiny = lax.lt(lax.abs(x), number_like(float(dtypes.finfo(dtype).tiny), x))
     # Subnormals are scaled to normal numbers first.
-    scaled = choose_elements(tiny, lax.mul(x, convert(float(2**n_mantissa), *typed(x))), x)
+    scaled = choose_elements(tiny, lax.mul(x, number_like(float(2**n_mantissa), x)), x)
     shift = choose_elements(tiny, convert(-n_mantissa, bits), convert(0, bits))
     word = lax.bitcast_convert_type(scaled, bits)
     exponent = lax.bitwise_and(lax.shift_right_arithmetic(word, convert(n_mantissa, bits)),
@@ -198,7 +207,7 @@ def frexp_of(x: Any) -> Any:
     mantissa = lax.bitwise_and(word, np.asarray(~mask).astype(bits))
     mantissa = lax.bitwise_or(mantissa, np.asarray((bias - 1) << n_mantissa).astype(bits))
     fraction = lax.bitcast_convert_type(mantissa, dtype)
-    special = either(either(isinf(x), lax.ne(x, x)), lax.eq(x, convert(0, *typed(x))))
+    special = either(either(isinf(x), lax.ne(x, x)), lax.eq(x, number_like(0, x)))
     exponent = choose_elements(special, lax.full_like(exponent, 0), exponent)
     fraction = choose_elements(special, x, fraction)
     return fraction, convert(exponent, np.dtype(np.int32))

@@ -20,7 +20,7 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, spread, spread_all, truth
 from .clipping import clip
-from .conversion import asarray
+from .conversion import asarray, astype
 from .promotion import (
     arrays,
     axis_index,
@@ -29,9 +29,9 @@ from .promotion import (
     default_int,
     dtype_of,
     is_array,
+    number_like,
     promote_dtypes,
     shape_of,
-    typed,
     unwrap,
 )
 from .shaping import ravel
@@ -110,7 +110,7 @@ def select(condlist: Array | Sequence[ArrayLike], choicelist: Array | Sequence[A
     if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
-    conditions = [convert(asarray(c), _BOOL) for c in condlist]
+    conditions = [astype(c, _BOOL) for c in map(asarray, condlist)]
     choices = promote_dtypes(unwrap(default), *(unwrap(c) for c in choicelist))
     shape = lax.broadcast_shapes(*(shape_of(c) for c in (*conditions, *choices)))
     first = lax.full(shape, False, _BOOL)
@@ -279,12 +279,12 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
     elif mode == "clip":
         how = lax.GatherScatterMode.CLIP
     else:
-        zero = convert(0, *typed(indices))
-        indices = choose_elements(lax.lt(indices, zero), lax.add(indices, convert(size, *typed(indices))), indices)
+        zero = number_like(0, indices)
+        indices = choose_elements(lax.lt(indices, zero), lax.add(indices, number_like(size, indices)), indices)
         how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
     result = (*a.shape[:axis], *shape, *a.shape[axis + 1:])
     if any(type(d) is int and d == 0 for d in result):  # no window fits into an empty array
-        return lax.full(result, 0, a.dtype)
+        return lax.full_like(a, 0, shape=result)
     start = lax.expand_dims(indices, (len(shape),))
     offset = (*range(axis), *range(axis + len(shape), a.ndim + len(shape) - 1))
     return lax.gather(a, start, lax.GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=(axis,),

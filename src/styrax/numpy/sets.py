@@ -22,7 +22,17 @@ from .concatenation import append, concatenate
 from .conversion import asarray
 from .indexing import gather_elements
 from .positions import nonzero
-from .promotion import arrays, axis_index, check_arraylike, convert, default_int, promote_dtypes, shape_of, unwrap
+from .promotion import (
+    arrays,
+    axis_index,
+    check_arraylike,
+    convert,
+    default_int,
+    promote_dtypes,
+    shape_of,
+    typed,
+    unwrap,
+)
 from .shaping import moveaxis, ravel
 from .sorting import argsort, lexsort, searchsorted
 from .updates import scatter
@@ -84,7 +94,7 @@ def _in1d(ar1: Any, ar2: Any, invert: bool, method: str, assume_unique: bool) ->
         return convert((lax.reduce_and if invert else lax.reduce_or)(table, (1,)), table.dtype)
     b = lax.sort(b)
     at = searchsorted(b, a, method="scan" if method == "binary_search" else "sort")
-    found = lax.eq(gather_elements(b, lax.min(at, convert(b.shape[0] - 1, at.dtype))), a)
+    found = convert(lax.eq(gather_elements(b, lax.min(at, convert(b.shape[0] - 1, at.dtype))), a), np.dtype(np.bool_))
     return lax.bitwise_not(found) if invert else found
 
 
@@ -131,8 +141,10 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
     out, mask, perm = _unique_sorted_mask(ar, axis, equal_nan)
     count = ar.shape[axis]
     ind: Any = nonzero(mask, size=size)[0]
-    result = gather_elements(out, (*[slice(None)] * axis, ind)) if count or size is None or size == 0 else lax.full(
-        tuple(size if i == axis else d for i, d in enumerate(ar.shape)), fill_value, ar.dtype)
+    if count or not size:
+        result = gather_elements(out, (*[slice(None)] * axis, ind))
+    else:
+        result = lax.full_like(ar, fill_value, shape=tuple(size if i == axis else d for i, d in enumerate(ar.shape)))
     valid = None
     if size is not None and count and size:
         number = lax.reduce_sum(convert(mask, default_int()), (0,))
@@ -339,7 +351,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
         return gather_elements(ravel(values), ravel(keep))
     flat = ravel(a)
     if flat.size == 0:
-        return lax.full((size,), filler, flat.dtype)
+        return lax.full_like(flat, filler, shape=(size,))
     if assume_unique:
         keep, values = isin(flat, b, invert=True), flat
     else:
@@ -349,15 +361,19 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
     at = nonzero(keep, size=size)[0]
     number = lax.reduce_sum(convert(keep, default_int()), (0,))
     valid = lax.lt(lax.iota(default_int(), size), number)
-    return choose_elements(valid, gather_elements(values, at), convert(unwrap(filler), values.dtype))
+    return choose_elements(valid, gather_elements(values, at), convert(unwrap(filler), *typed(values)))
 
 
-def _new_in_sorted(a: Any) -> Any:
-    """Where each element of a sorted vector differs from the one before."""
+def _new_in_sorted(a: Any, equal_nan: bool = True) -> Any:
+    """Where each element of a sorted vector differs from the one before; NaN equals NaN or does not."""
     first = lax.full((1,), True, np.dtype(np.bool_))
     if a.shape[0] < 2:
         return first
-    return concatenate([first, lax.ne(lax.slice_in_dim(a, 1, a.shape[0]), lax.slice_in_dim(a, 0, a.shape[0] - 1))])
+    after, before = lax.slice_in_dim(a, 1, a.shape[0]), lax.slice_in_dim(a, 0, a.shape[0] - 1)
+    differ = lax.ne(after, before)
+    if equal_nan:
+        differ = lax.bitwise_and(differ, lax.bitwise_or(lax.eq(after, after), lax.eq(before, before)))
+    return concatenate([first, differ])
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
@@ -381,18 +397,19 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, siz
         both = lax.sort(concatenate([a, b]))
         if both.size == 0:
             return both
-        new = _new_in_sorted(both)
+        new = _new_in_sorted(both, equal_nan=False)
         next_new = append(gather_elements(new, slice(1, None)), asarray([True]))
         return gather_elements(both, lax.bitwise_and(new, next_new))
-    return _sized_choice(a, b, size, fill_value, lambda in_a, in_b: lax.ne(in_a, in_b), True)
+    return _sized_choice(a, b, size, fill_value, lambda x, in_a, in_b: lax.bitwise_or(lax.ne(in_a, in_b), lax.ne(x, x)))
 
 
-def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any, smallest: bool) -> Any:
-    """The different elements of two vectors chosen by their membership in each, as a vector of a given size."""
+def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any) -> Any:
+    """The different elements of two vectors chosen by themselves and their membership in each, as a vector of a given
+    size."""
     both = lax.sort(concatenate([a, b]))
     if both.size == 0:
-        return lax.full((size,), 0 if fill_value is None else unwrap(fill_value), both.dtype)
-    mask = lax.bitwise_and(_new_in_sorted(both), keep(isin(both, a), isin(both, b)))
+        return lax.full_like(both, 0 if fill_value is None else unwrap(fill_value), shape=(size,))
+    mask = lax.bitwise_and(_new_in_sorted(both), keep(both, isin(both, a), isin(both, b)))
     at = nonzero(mask, size=size)[0]
     number = lax.reduce_sum(convert(mask, default_int()), (0,))
     valid = lax.lt(lax.iota(default_int(), size), number)
@@ -422,7 +439,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, ret
     a, b = promote_dtypes(a, b)
     size = _static_size(size, "intersect1d")
     if size is not None:
-        out = _sized_choice(a, b, size, fill_value, lax.bitwise_and, True)
+        out = _sized_choice(a, b, size, fill_value, lambda _, in_a, in_b: lax.bitwise_and(in_a, in_b))
         if not return_indices:
             return out
         in_both = lax.lt(lax.iota(default_int(), size), lax.reduce_sum(convert(_common(a, b), default_int()), (0,)))

@@ -417,7 +417,7 @@ def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
         j = lax.add(convert(offset, j.dtype), j)
     elif offset < 0:
         i = lax.sub(i, convert(offset, i.dtype))
-    return gather_elements(a, (..., i, j))
+    return convert(gather_elements(a, (..., i, j)), a.dtype)
 
 
 diagonal = jit(named(_diagonal, "diagonal"), static_argnames=("offset", "axis1", "axis2"))

@@ -109,11 +109,11 @@ def sort_complex(a: ArrayLike) -> Array:
     Returns:
       a complex array of the shape of `a`.
     """
-    from .promotion import promote_dtypes_complex
+    from .promotion import to_complex
 
-    (a,) = promote_dtypes_complex(*arrays("sort_complex", a))
+    (a,) = arrays("sort_complex", a)
     a = asarray(a)
-    return lax.sort(a, dimension=axis_index(-1, a.ndim))
+    return convert(lax.sort(a, dimension=axis_index(-1, a.ndim)), to_complex(a.dtype))
 
 
 def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Array, Array]:

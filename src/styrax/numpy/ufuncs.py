@@ -309,7 +309,7 @@ def logical_not(x: ArrayLike, /) -> Array:
     try:
         (x,) = arrays("logical_not", x)
         if dtype_of(x) != np.bool_:
-            x = lax.ne(x, convert(0, *typed(x)))
+            x = lax.ne(x, number_like(0, x))
         return lax.bitwise_not(x)
     except Exception as error:
         hide_frames(error)
@@ -394,7 +394,7 @@ def square(x: ArrayLike, /) -> Array:
 @custom_jvp
 def _sinc_maclaurin(x: Any) -> Any:
     # sinc near zero; the derivatives that its JVP gives are those of the series there.
-    return lax.add(lax.mul(x, convert(0, *typed(x))), convert(1, *typed(x)))
+    return lax.add(lax.mul(x, number_like(0, x)), number_like(1, x))
 
 
 @_sinc_maclaurin.defjvp
@@ -430,9 +430,9 @@ def sinc(x: ArrayLike, /) -> Array:
       floats (or complex numbers) of the shape of `x`.
     """
     (x,) = promote_args_inexact("sinc", x)
-    zero = lax.eq(x, convert(0, *typed(x)))
+    zero = lax.eq(x, number_like(0, x))
     scaled = lax.mul(number_like(np.pi, x), x)
-    safe = choose_elements(zero, convert(1, *typed(scaled)), scaled)
+    safe = choose_elements(zero, number_like(1, scaled), scaled)
     return choose_elements(zero, _sinc_maclaurin(scaled), lax.div(lax.sin(safe), safe))
 
 
@@ -501,8 +501,8 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
         return convert(unwrap(v), dtype)
 
     out = choose_elements(lax.ne(x, x), value(nan), x)
-    out = choose_elements(lax.eq(out, convert(np.inf, *typed(out))), value(posinf), out)
-    return choose_elements(lax.eq(out, convert(-np.inf, *typed(out))), value(neginf), out)
+    out = choose_elements(lax.eq(out, number_like(np.inf, out)), value(posinf), out)
+    return choose_elements(lax.eq(out, number_like(-np.inf, out)), value(neginf), out)
 
 
 nan_to_num = jit(named(_nan_to_num, "nan_to_num"))

@@ -79,8 +79,6 @@ def check_promotion(x: Any, y: Any) -> None:
             f"dtype={dtype_of(y)} to dtype={dtype} with "
             f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. In future JAX releases "
             "this will result in an error.", FutureWarning)
-        if result.kind == "c" and dtype.kind != "c":
-            warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def _updates(y: Any, plan: Plan) -> Any:

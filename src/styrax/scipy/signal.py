@@ -18,7 +18,7 @@ from styrax.numpy.arrangements import flip
 from styrax.numpy.binary import multiply
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
-from styrax.numpy.promotion import arrays, dtype_of, promote_dtypes_inexact
+from styrax.numpy.promotion import arrays, axis_index, dtype_of, promote_dtypes_inexact
 from styrax.numpy.ranges import arange
 from styrax.numpy.shaping import moveaxis
 
@@ -194,7 +194,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | 
     Returns:
       a float or complex array, with rounding errors of the size of those of its largest elements.
 
-    Raises ValueError for other modes, different ranks and sizes that do not fit.
+    Raises ValueError for other modes, axes out of range, different ranks and sizes that do not fit.
     """
     from styrax.numpy import fft
 
@@ -206,7 +206,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | 
     if axes is None:
         places = tuple(range(in1.ndim))
     else:
-        places = tuple(operator.index(i) % in1.ndim for i in (axes if isinstance(axes, (tuple, list)) else (axes,)))
+        given = axes if isinstance(axes, (tuple, list)) else (axes,)
+        places = tuple(dict.fromkeys(axis_index(i, in1.ndim) for i in given))
     if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in places):
         raise ValueError(f"mapped axes must have same shape; got in1.shape={in1.shape} in2.shape={in2.shape} "
                          f"axes={places}")

@@ -54,14 +54,25 @@ class Watched:
         return getattr(self._code, name)
 
 
+def check_constant(value: np.ndarray) -> None:
+    """Raises FloatingPointError for an invalid value among those that become an array while we are watching."""
+    found = _kind(value) if watching() and dtypes.issubdtype(value.dtype, np.inexact) else None
+    if found is not None:
+        raise FloatingPointError(f"invalid value ({found}) encountered in convert_element_type")
+
+
 def _invalid(outs: Sequence[Any]) -> str | None:
-    for x in outs:
-        if dtypes.issubdtype(x.dtype, np.inexact):
-            values = np.asarray(summands(x) if by_summands(x) else x)
-            if config.config.jax_debug_nans and np.isnan(values).any():
-                return "nan"
-            if config.config.jax_debug_infs and np.isinf(values).any():
-                return "inf"
+    found = (_kind(np.asarray(summands(x) if by_summands(x) else x)) for x in outs
+             if dtypes.issubdtype(x.dtype, np.inexact))
+    return next(filter(None, found), None)
+
+
+def _kind(values: np.ndarray) -> str | None:
+    """What kind of values that are looked for is among these."""
+    if config.config.jax_debug_nans and np.isnan(values).any():
+        return "nan"
+    if config.config.jax_debug_infs and np.isinf(values).any():
+        return "inf"
     return None
 
 

@@ -49,5 +49,9 @@ def __getattr__(name: str) -> Any:
     home = _later.get(name)
     if home is None:
         raise AttributeError(f"module 'jax.scipy.special' has no attribute {name!r}")
+    if home == "legendre":
+        from styrax.core.tracing.source import warn
+
+        warn(f"jax.scipy.special.{name} is deprecated; no replacement is planned.", DeprecationWarning)
     value = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{home}"), name)
     return value

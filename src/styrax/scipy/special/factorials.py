@@ -30,11 +30,12 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.division import remainder
 from styrax.numpy.float_tests import signbit
 from styrax.numpy.promotion import arrays, both, convert, dtype_of, either, promote_args_inexact
+from styrax.numpy.promotion import number_as as number
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
 
 from .complex_gamma import loggamma_of_complex
-from .numbers import number, reals, zero
+from .numbers import reals, zero
 
 
 def gammaln(x: ArrayLike) -> Array:

@@ -300,9 +300,12 @@ def _expn_values(n: Any, x: Any) -> Array:
     value = lax.select(first, total, far)
     at_zero = lax.select(lax.gt(n, one), lax.div(one, _safe(lax.sub(n, one), lax.gt(n, one))), _c(np.inf, x))
     value = _pick([(lax.eq(n, zero), lax.div(lax.exp(lax.neg(x)), x)), (lax.eq(x, zero), at_zero)], value)
-    bad = lax.bitwise_or(lax.bitwise_or(_below(x, 0.0), _below(n, 0.0)), lax.ne(lax.floor(n), n))
+    # The power series is that of integers from 0 on.
+    elsewhere = lax.bitwise_or(_below(n, 0.0), lax.ne(lax.floor(n), n))
+    near = lax.bitwise_and(first, lax.ne(x, zero))
+    bad = lax.bitwise_or(_below(x, 0.0), lax.bitwise_and(near, elsewhere))
     value = lax.select(lax.eq(x, _c(np.inf, x)), zero, value)
-    return lax.select(lax.bitwise_or(bad, lax.ne(x, x)), _c(np.nan, x), value)
+    return lax.select(lax.bitwise_or(bad, lax.bitwise_or(lax.ne(x, x), lax.ne(n, n))), _c(np.nan, x), value)
 
 
 @custom_jvp
@@ -320,12 +323,13 @@ _expn.defjvps(None, _expn_derivative)
 
 @jit
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
-    """The generalised exponential integral E_n(x) = ∫₁^∞ exp(-xt)/tⁿ dt, for integers n ≥ 0 and x ≥ 0, else NaN.
+    """The generalised exponential integral E_n(x) = ∫₁^∞ exp(-xt)/tⁿ dt, for x ≥ 0, else NaN.
 
-    Raises ValueError for complex numbers.
+    On (0, 1] it is NaN, too, where n is negative or no integer. At 0 it is 1 / (n - 1) for n > 1, where JAX has 1 / n,
+    and ∞ for other n. Raises ValueError for complex numbers.
 
     Args:
-      n: orders, integers from 0 on.
+      n: orders.
       x: numbers; integers are taken as floats.
 
     Returns:

@@ -15,7 +15,7 @@ from styrax.nn.exponentials import log_softmax as _log_softmax
 from styrax.nn.exponentials import softmax as _softmax
 from styrax.numpy.binary import add, divide, equal, multiply, not_equal, subtract
 from styrax.numpy.broadcasting import choose_elements
-from styrax.numpy.promotion import arrays, both, convert, dtype_of, either, promote_args_inexact, shape_of, typed_beside
+from styrax.numpy.promotion import arrays, convert, dtype_of, either, promote_args_inexact, shape_of, typed_beside
 from styrax.transforms.custom import custom_jvp
 
 from .numbers import number, reals, zero
@@ -146,13 +146,12 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
       an array of the shape of the arguments broadcast together.
     """
     p, q = reals("rel_entr", p, q)
-    origin = zero(p)
-    safe = both(lax.gt(p, origin), lax.gt(q, origin))
-    none = both(lax.eq(p, origin), lax.ge(q, origin))
+    safe = lax.bitwise_and(lax.gt(p, zero(p)), lax.gt(q, zero(q)))
+    none = lax.bitwise_and(lax.eq(p, zero(p)), lax.ge(q, zero(q)))
     p_ = choose_elements(safe, p, 1)
     q_ = choose_elements(safe, q, 1)
     value = subtract(_xlogx(p_), xlogy(p_, q_))
-    return choose_elements(safe, value, choose_elements(none, 0.0, np.inf))
+    return choose_elements(safe, value, choose_elements(none, zero(p), np.inf))
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:

@@ -15,7 +15,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.nn.exponentials import logsumexp as logsumexp
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import asarray
-from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
+from styrax.numpy.promotion import check_arraylike, convert, dtype_of, promote_args_inexact
 from styrax.transforms.custom import custom_jvp
 
 from .numbers import number, zero
@@ -78,7 +78,17 @@ def erfcinv(x: ArrayLike) -> Array:
     Reference: DLMF §7.17; the quantile of the standard normal distribution at x / 2, over -√2.
     """
     (x,) = promote_args_inexact("erfcinv", x)
-    return lax.mul(number(-math.sqrt(0.5), x), asarray(ndtri(lax.mul(number(0.5, x), x))))
+    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+        raise TypeError(f"x.dtype={dtype_of(x)} is not supported, see docstring for supported types.")
+    return lax.mul(number(-math.sqrt(0.5), x), asarray(_ndtri(asarray(lax.mul(number(0.5, x), x)))))
+
+
+def _normal(x: ArrayLike) -> Array:
+    """Arguments of the normal distribution's functions: float32 or float64. Raises TypeError for others."""
+    x = asarray(x)
+    if x.dtype not in _LOG_NDTR_BOUNDS:
+        raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
+    return x
 
 
 def _ndtr(x: Any) -> Array:
@@ -93,18 +103,15 @@ def _ndtr(x: Any) -> Array:
 
 
 def ndtr(x: ArrayLike) -> Array:
-    """The distribution function of the standard normal distribution. Raises TypeError for complex numbers.
+    """The distribution function of the standard normal distribution.
 
     Args:
-      x: numbers; integers are taken as floats.
+      x: float32 or float64 numbers; TypeError for others.
 
     Returns:
       an array of the shape of `x`.
     """
-    (x,) = promote_args_inexact("ndtr", asarray(x))
-    if not dtypes.issubdtype(dtype_of(x), np.floating):
-        raise TypeError(f"x.dtype={dtype_of(x)} is not supported, see docstring for supported types.")
-    return _ndtr(asarray(x))
+    return _ndtr(_normal(x))
 
 
 # Below `lower` the asymptotic series takes over, above `upper` log1p does.
@@ -168,11 +175,10 @@ _log_ndtrs: dict[int, Callable[[Any], Any]] = {}
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of `ndtr(x)`, accurate for very negative x, too.
 
-    `series_order` is the number of terms of the asymptotic series there. Raises TypeError for dtypes other
-    than float32 and float64, and for orders that are no int.
+    `series_order` is the number of terms of the asymptotic series there. Raises TypeError for orders that are no int.
 
     Args:
-      x: numbers; integers are taken as floats.
+      x: float32 or float64 numbers; TypeError for others.
       series_order: how many terms of the asymptotic series are used in the lower tail.
 
     Returns:
@@ -181,32 +187,24 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     if not (isinstance(series_order, int) and 0 <= series_order <= _LOG_NDTR_TERMS):
         kind = ValueError if isinstance(series_order, int) else TypeError
         raise kind(f"log_ndtr takes an int from 0 to {_LOG_NDTR_TERMS} as series_order, got {series_order!r}")
-    (x,) = promote_args_inexact("log_ndtr", asarray(x))
-    if dtype_of(x) not in _LOG_NDTR_BOUNDS:
-        known = " and ".join(sorted(map(str, _LOG_NDTR_BOUNDS)))
-        raise TypeError(f"log_ndtr is defined for {known}, not for {dtype_of(x)}")
+    x = _normal(x)
     function = _log_ndtrs.get(series_order)
     if function is None:
         function = _log_ndtrs[series_order] = _make_log_ndtr(series_order)
-    return function(asarray(x))
+    return function(x)
 
 
 def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`: the quantiles of the standard normal distribution.
 
     Args:
-      p: probabilities; integers are taken as floats.
+      p: float32 or float64 probabilities; TypeError for others.
 
     Returns:
       an array of the shape of `p`: -∞ at 0, ∞ at 1, NaN outside of [0, 1].
-
-    Raises TypeError for complex numbers.
     """
-    (p,) = promote_args_inexact("ndtri", p)
-    p = asarray(p)
-    if not dtypes.issubdtype(p.dtype, np.floating):
-        raise TypeError(f"x.dtype={p.dtype} is not supported, see docstring for supported types.")
-    return _ndtri(p)
+    check_arraylike("ndtri", p)
+    return _ndtri(_normal(p))
 
 
 # Rational functions of Wichura's algorithm AS 241 (Applied Statistics 37, 1988), the highest power first: of

@@ -9,11 +9,12 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.types import dtypes
 from styrax.nn.exponentials import logsumexp as logsumexp
-from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact, typed
+from styrax.numpy.promotion import dtype_of, promote_args_inexact
+from styrax.numpy.promotion import number_like as number
 
 
 def zero(x: Any) -> Array:
-    return convert(0, *typed(x))
+    return number(0, x)
 
 
 def reals(name: str, *args: Any) -> list[Any]:
@@ -22,8 +23,3 @@ def reals(name: str, *args: Any) -> list[Any]:
     if dtypes.issubdtype(dtype_of(promoted[0]), np.complexfloating):
         raise ValueError(f"{name} does not support complex-valued inputs.")
     return promoted
-
-
-def number(x: Any, like: Any) -> Array:
-    """A constant of another's dtype and weak type."""
-    return convert(x, *typed(like))

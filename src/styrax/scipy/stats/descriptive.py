@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -228,7 +228,7 @@ class gaussian_kde:
         else:
             self.weights = lax.full((self.n,), 1.0 / self.n, dataset.dtype)
         self.neff = divide(1, lax.reduce_sum(lax.square(self.weights), (0,)))
-        self.set_bandwidth(bw_method)
+        self._set_width(bw_method)
 
     @property
     def d(self) -> int:
@@ -251,8 +251,17 @@ class gaussian_kde:
     def __repr__(self) -> str:
         return f"gaussian_kde({', '.join(f'{name}={getattr(self, name)!r}' for name in _KDE_ARRAYS)})"
 
-    def set_bandwidth(self, bw_method: Any = None) -> None:
-        """Sets the width of the normal densities, as for the constructor."""
+    def set_bandwidth(self, bw_method: Any = None) -> NoReturn:
+        """Raises NotImplementedError: an estimate does not change; the constructor takes the width."""
+        del bw_method
+        raise NotImplementedError("dynamically changing the bandwidth method is not supported")
+
+    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> NoReturn:
+        """Raises NotImplementedError: there is `integrate_box_1d`."""
+        del low_bounds, high_bounds, maxpts
+        raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
+
+    def _set_width(self, bw_method: Any) -> None:
         if bw_method is None or bw_method == "scott":
             factor = lax.pow(self.neff, convert(-1.0 / (self.d + 4), self.dataset.dtype))
         elif bw_method == "silverman":
@@ -306,12 +315,16 @@ class gaussian_kde:
         return logsumexp(self._log_terms(x), axis=0, b=lax.expand_dims(self.weights, (1,)))
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
-        """The integral of the estimate times a normal density."""
+        """The integral of the estimate times a normal density. Raises ValueError for one of other dimensions."""
         from . import multivariate_normal
 
-        mean = atleast_2d(asarray(mean))
-        total = add(self.covariance, atleast_2d(asarray(cov)))
-        values = lax.exp(multivariate_normal.logpdf(lax.transpose(self.dataset, (1, 0)), mean, total))
+        mean, cov = atleast_1d(asarray(mean)), atleast_2d(asarray(cov))
+        if mean.shape != (self.d,):
+            raise ValueError(f"mean does not have dimension {self.d}")
+        if cov.shape != (self.d, self.d):
+            raise ValueError(f"covariance does not have dimension {self.d}")
+        total = add(self.covariance, cov)
+        values = lax.exp(multivariate_normal.logpdf(lax.transpose(self.dataset, (1, 0)), atleast_2d(mean), total))
         return dot(self.weights, values)
 
     def integrate_box_1d(self, low: Any, high: Any) -> Array:
