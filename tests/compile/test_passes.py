@@ -85,6 +85,9 @@ def check(program, expectations):
         elif kind.startswith("SHARED"):
             shared = [[b.name, program.placement.root(b).name] for b in program.placement.aliases]
             assert shared == ([] if kind == "SHARED none" else [kind.split()[1:]]), shared
+        elif kind.startswith("HELD"):
+            held = [[b.name, host.name] for b, host in program.placement.hosts.items()]
+            assert held == ([] if kind == "HELD none" else [kind.split()[1:]]), held
         else:
             assert wanted == "PLAN NO COPY IN LOOPS"
             inside = [s for s in statements(program.statements) if isinstance(s, (Loop, While))]

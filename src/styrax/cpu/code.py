@@ -28,6 +28,8 @@ def generate(program: Program, sizes: int = 0) -> Module:
             module.homes[buffer] = "slots", i
     for buffer, offset in placement.offsets.items():
         module.homes[buffer] = "workspace", offset
+    for buffer, host in placement.hosts.items():
+        module.homes[buffer] = module.homes[host]
     f = Main(module, "run", "ptr %slots, ptr %cancel", "i32")
     f.values.bases["slots"] = "%slots"
     if placement.workspace:

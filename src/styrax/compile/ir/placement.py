@@ -15,11 +15,13 @@ Aliases = Mapping[Buffer, Buffer]  # a buffer -> one whose memory it has, which 
 
 
 class Placement(NamedTuple):
-    """The buffers that have others' memory; of those that have their own in the workspace, the offsets in bytes."""
+    """The buffers that have others' memory; of those that have their own in the workspace, the offsets in bytes; those
+    that lie where a result's memory begins, and are done with before it is written."""
 
     aliases: Aliases = MappingProxyType({})
     offsets: Mapping[Buffer, int] = MappingProxyType({})
     workspace: int = 0  # bytes
+    hosts: Mapping[Buffer, Buffer] = MappingProxyType({})
 
     def root(self, buffer: Buffer) -> Buffer:
         return root(self.aliases, buffer)

@@ -3,6 +3,7 @@
 A copy between two buffers is no copy if they can share memory. They can if, from the first write of the one to the
 copy, nobody needs what the other holds: that is what makes updates in loops, donated arguments, scan outputs and
 loop carries happen in place. What remains gets places in one workspace; buffers whose lives do not overlap share.
+Results' memory holds such buffers, too, until results are written.
 The statements stay as they are: a buffer that became another is written as that one. Before, and after:
 
     copy c0[0] <- arg0[0] x 64
@@ -144,7 +145,7 @@ def run(program: Program) -> Program:
     turning = any(isinstance(s, While) and s.open_ended for s in statements(body))
     return program.replace(statements=body, work=instructions(body),
                            least_work=instructions(body, endless=1.0) if turning else None,
-                           placement=place(events, program.builder.buffers, exchanges))
+                           placement=place(events, program.builder.buffers, exchanges, program.outputs))
 
 
 def coalesce(events: Events) -> None:
@@ -294,8 +295,39 @@ def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequ
                 break
 
 
-def place(events: Events, buffers: Sequence[Buffer], exchanges: Exchanges) -> Placement:
-    """Offsets in the workspace: greedy by size, first gap that is free for a buffer's whole life."""
+class Hosts:
+    """The results whose memory is free for others until they are written, and what has been put there."""
+
+    def __init__(self, events: Events, exchanges: Exchanges, outputs: Sequence[Buffer | None]):
+        exchanged = {b for pairs in exchanges.values() for pair in pairs.values() for b in pair}
+        self.found: dict[Buffer, Buffer] = {}
+        self.lives: dict[Buffer, list[tuple[int, int]]] = {}
+        self.begins: dict[Buffer, int] = {}
+        for b in outputs:
+            if b is None or b in events.aliases or b in exchanged or not isinstance(b.size, int):
+                continue
+            times = [t for table in (events.reads, events.writes) for t, _ in table.get(b, ())]
+            # What is written in a loop is so from the loop's first turn on.
+            self.begins[b] = min([min((events.loops[i][0] for i in events.loops_of[t]), default=t) for t in times],
+                                 default=0)
+        self.by_size = sorted(self.begins, key=_bytes)
+
+    def take(self, buffer: Buffer, start: int, end: int) -> bool:
+        """Puts a buffer into the smallest result that has room for it while it lives, if there is one."""
+        for host in self.by_size:
+            lives = self.lives.setdefault(host, [])
+            if (_bytes(host) >= _bytes(buffer) and end < self.begins[host]
+                    and not any(s <= end and e >= start for s, e in lives)):
+                lives.append((start, end))
+                self.found[buffer] = host
+                return True
+        return False
+
+
+def place(events: Events, buffers: Sequence[Buffer], exchanges: Exchanges,
+          outputs: Sequence[Buffer | None]) -> Placement:
+    """Offsets in the workspace: greedy by size, first gap that is free for a buffer's whole life. What finds no gap
+    goes where a result will be, if that is free."""
     around = {b: events.loops[i] for i, loop in enumerate(events.loop_statements)
               for _, b in exchanges.get(loop, {}).values()}
     lives: dict[Buffer, tuple[int, int]] = {}
@@ -327,20 +359,23 @@ def place(events: Events, buffers: Sequence[Buffer], exchanges: Exchanges) -> Pl
     offsets: dict[Buffer, int] = {}
     total = 0
     # what has been placed, in the order of offsets: (start, end, offset, offset of what follows)
-    placed = np.zeros((4, len(lives)), np.int64)
-    for count, (buffer, (start, end)) in enumerate(sorted(lives.items(), key=lambda item: -_bytes(item[0]))):
+    placed, count = np.zeros((4, len(lives)), np.int64), 0
+    hosts = Hosts(events, exchanges, outputs)
+    for buffer, (start, end) in sorted(lives.items(), key=lambda item: -_bytes(item[0])):
         size = max(-(-_bytes(buffer) // ALIGNMENT), 1) * ALIGNMENT  # an empty buffer has an address, too
         _, _, at, following = placed[:, :count].compress(
             (placed[0, :count] <= end) & (placed[1, :count] >= start), axis=1)
         free = np.maximum.accumulate(np.concatenate(([0], following)))  # after each of them, and those before it
         gaps = (free[:-1] + size <= at).nonzero()[0]
         offset = int(free[gaps[0] if len(gaps) else -1])
+        if offset + size > total and hosts.take(buffer, start, end):
+            continue
         offsets[buffer] = offset
         position = int(placed[2, :count].searchsorted(offset))
         placed[:, position + 1 : count + 1] = placed[:, position:count]
         placed[:, position] = start, end, offset, offset + size
-        total = max(total, offset + size)
-    return Placement(events.aliases, offsets, total)
+        total, count = max(total, offset + size), count + 1
+    return Placement(events.aliases, offsets, total, hosts.found)
 
 
 def _bytes(buffer: Buffer) -> int:
