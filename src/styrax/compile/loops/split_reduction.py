@@ -23,6 +23,10 @@ from ..program import Program
 from .fuse import STEP
 
 LONG = 1 << 15  # elements of a reduction that is cut, at least; estimated instructions of one that threads may share
+LARGE = 1 << 20  # elements of all reductions together that are more than near caches hold
+NEAR = 1 << 16  # elements that they hold
+NARROW = 128  # results whose rows are so short that parts of many rows are read as if at once
+SHORTEST = 128  # elements of a part of many, at least
 MAX_PARTS = 64
 GRAIN = 64  # elements: parts of one range begin at whole vectors
 
@@ -51,10 +55,12 @@ def _cut(b: Builder, op: Reduce) -> tuple[int, int] | None:
     if not isinstance(results, int) or len(sizes) < len(op.ranges):
         return None
     count = math.prod(sizes)
-    if results * STEP >= LONG or count < LONG:
+    tall = results <= NARROW and count * results >= LARGE and count >= 8 * SHORTEST
+    if results * STEP >= LONG or count < LONG and not tall:
         return None
     axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
-    size = -(-sizes[axis] // min(MAX_PARTS, max(2, count // LONG)))
+    parts = count // LONG if count >= LONG else min(count * results // NEAR, count // SHORTEST)
+    size = -(-sizes[axis] // min(MAX_PARTS, max(2, parts)))
     if count == sizes[axis]:
         size = -(-size // GRAIN) * GRAIN
     return (axis, size) if size < sizes[axis] else None
