@@ -1,4 +1,4 @@
-"""Products of complex arrays that are to be real, or of another kind: parts are taken of the sums, as JAX takes them."""
+"""Products of complex arrays that are to be real: parts are taken of the sums, as JAX takes them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_real_parts(name: str, dtype: str) -> None:
         np.testing.assert_allclose(out, np.real(PROGRAMS[name](jax, None)), rtol=1e-6)
 
 
-SUMS = [("float32", "float16"), ("float16", "float32"), ("complex64", "float32"), ("bool", "float32"), ("int8", "int32")]
+SUMS = [("float32", "float16"), ("float16", "float32"), ("complex64", "float32"), ("bool", "float32"),
+        ("int8", "int32")]
 
 
 @pytest.mark.parametrize("kinds", SUMS)
