@@ -24,6 +24,7 @@ CASES = {
     "rows and all": lambda jax, r, k: (lambda ks: (r.normal(ks[0]), jax.vmap(r.normal)(ks)))(r.split(k, 3)),
     "all and a row": lambda jax, r, k: (lambda ks: (jax.vmap(r.normal)(ks), r.normal(ks[0])))(r.split(k, 3)),
     "stacked": lambda jax, r, k: (r.normal(k), jax.numpy.stack([k, k])),
+    "stacked with itself": lambda jax, r, k: jax.numpy.stack([k, k]),
     "scan over keys": lambda jax, r, k: jax.lax.scan(lambda c, k: (c, r.normal(k)), 0, r.split(k, 3)),
     "scan of one key": lambda jax, r, k: jax.lax.scan(lambda k, _: (k, r.normal(k)), k, length=2),
     "scan once": lambda jax, r, k: jax.lax.scan(lambda k, _: (k, r.normal(k)), k, length=1),
@@ -36,6 +37,7 @@ CASES = {
     "after a program": lambda jax, r, k: (jax.jit(r.normal)(k), r.normal(k)),
     "after a gradient": lambda jax, r, k: (jax.grad(lambda x: x * r.normal(k))(1.0), r.normal(k)),
     "passed through a program": lambda jax, r, k: (r.normal(k), r.normal(jax.jit(lambda k: k)(k))),
+    "condition of a loop": lambda jax, r, k: jax.lax.while_loop(lambda x: x < r.normal(k), lambda x: x + 1, 0.0),
     "checkpoint": lambda jax, r, k: jax.checkpoint(lambda x: x * r.normal(k) * r.normal(k))(1.0),
     "legacy": lambda jax, r, k: (lambda old: (r.normal(old), r.normal(old)))(r.PRNGKey(0)),
 }
@@ -52,6 +54,28 @@ def test_cases(name):
             except package.errors.KeyReuseError:
                 found.append("reuse")
     assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("name", ["two draws", "two draws in a program", "scan of one key", "loop of one key", "while",
+                                  "condition of a loop", "after a program"])
+def test_messages(name):
+    told = []
+    for package in (jax, styrax):
+        with package.debug_key_reuse(True), pytest.raises(package.errors.KeyReuseError) as error:
+            CASES[name](package, package.random, package.random.key(0))
+        told.append(str(error.value).partition("\n")[0])
+    assert told[1] == told[0]
+
+
+def test_a_program_that_was_refused_is_refused_again():
+    for package in (jax, styrax):
+        draw = package.random.normal
+        twice = package.jit(lambda k, draw=draw: draw(k) + draw(k))
+        with package.debug_key_reuse(True):
+            for _ in range(3):
+                with pytest.raises(package.errors.KeyReuseError):
+                    twice(package.random.key(0))
+        twice(package.random.key(0))
 
 
 def test_nothing_is_checked_without_the_setting():

@@ -219,7 +219,6 @@ def test_vmap_program(case):
         ("argmax", (F, 2, np.int32)),
         ("argmax", (F, -1, np.int32)),
         ("argmax", (F[:0], 0, np.int32)),
-        ("argmax", (C, 1, np.int32)),
         ("argmax", (F, (0, 1), np.int8)),
         ("reduce", ((F, F), (0.0,), lambda a, b: a, (0,))),
         ("reduce", (F, F[0], slax.add, (0,))),

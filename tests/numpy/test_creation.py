@@ -33,6 +33,10 @@ jnp.linspace(0, 1, 0)
 jnp.linspace(0, 1, 5, retstep=True)
 jnp.logspace(0, 1, 5)
 jnp.geomspace(1, 10, 5)
+jnp.linspace(c, c + 1, 3, dtype='float32')
+jnp.logspace(c, c + 1, 3, dtype='float32')
+jnp.geomspace(c, c + 1, 3, dtype='int32')
+jnp.geomspace(c, c + 1, 3)
 """
 FILLED = """
 jnp.zeros(3)

@@ -19,7 +19,8 @@ def types(m: Any, results: Any) -> list[tuple[str, bool]]:
 
 SPECIAL = [("gamma", 2.0), ("gamma", 2), ("gamma", 1j), ("gammasgn", 0.5), ("gammasgn", 2), ("loggamma", 1j),
            ("loggamma", 0.5), ("beta", 2.0, 3.0), ("beta", 2, 3), ("expn", 1, 2.0), ("expn", 2, 3), ("erfcx", 0.5),
-           ("erfcx", 1j), ("owens_t", 2.0, 3.0), ("poch", 2, 3), ("betaln", 2.0, 3.0), ("expi", 2.0), ("exp1", 2)]
+           ("erfcx", 1j), ("owens_t", 2.0, 3.0), ("owens_t", np.float16(2), 3.0), ("poch", 2, 3), ("betaln", 2.0, 3.0),
+           ("expi", 2.0), ("exp1", 2)]
 
 
 @pytest.mark.parametrize("name, args", [(n, a) for n, *a in SPECIAL])

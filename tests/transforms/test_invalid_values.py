@@ -9,6 +9,12 @@ import pytest
 
 from tests.transforms.oracle import jax, styrax
 
+
+def shard_map(j, f):
+    mesh = j.make_mesh((1,), ("a",), axis_types=(j.sharding.AxisType.Auto,))
+    return j.shard_map(f, mesh=mesh, in_specs=j.P("a"), out_specs=j.P("a"))
+
+
 INVALID = {
     "operation": lambda j, jnp: jnp.log(-1.0),
     "divided": lambda j, jnp: jnp.zeros(2) / 0.0,
@@ -34,6 +40,14 @@ INVALID = {
     "constant number": lambda j, jnp: jnp.float32(np.nan),
     "constant put": lambda j, jnp: j.device_put(np.array([np.nan], np.float32)),
     "constant compiled": lambda j, jnp: j.jit(lambda: jnp.array([np.nan, 1.0]))(),
+    "pmap": lambda j, jnp: j.pmap(jnp.log)(-jnp.ones((1, 2))),
+    "pmap of the collective": lambda j, jnp: j.pmap(lambda x: j.lax.psum(jnp.log(x), "i"), "i")(-jnp.ones((1, 2))),
+    "pmap compiled": lambda j, jnp: j.jit(lambda x: jnp.sin(j.pmap(jnp.log)(x)))(-jnp.ones((1, 2))),
+    "after pmap": lambda j, jnp: j.jit(lambda x: jnp.log(j.pmap(jnp.sin)(x)))(-jnp.ones((1, 2))),
+    "infinite under pmap": lambda j, jnp: j.pmap(lambda x: 1 / x)(jnp.zeros((1, 2))),
+    "gradient of pmap": lambda j, jnp: j.grad(lambda x: j.pmap(jnp.sqrt)(x).sum())(-jnp.ones((1, 2))),
+    "shard_map": lambda j, jnp: shard_map(j, lambda x: jnp.log(x) * 2)(-jnp.ones(2)),
+    "shard_map compiled": lambda j, jnp: j.jit(shard_map(j, jnp.log))(-jnp.ones(2)),
     "constant not reached": lambda j, jnp: j.jit(lambda x: jnp.isnan(jnp.array([np.nan, 1.0])) * x)(2.0),
 }
 

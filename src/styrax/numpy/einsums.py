@@ -13,6 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.arrays.explicit import permuted, resolved
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.tracing.source import api_boundary
+from styrax.core.types import dtypes
 from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
@@ -240,8 +241,8 @@ def _diagonal(x: Any, axes: list[int]) -> Any:
 
 
 def _add_up(x: Any, axes: tuple[int, ...], kind: Any, out_sharding: Any = None) -> Any:
-    """The sum over axes, in the dtype of the result."""
-    x = convert(x, kind)
+    """The sum over axes, in the dtype of the result unless that loses something of the summands."""
+    x = convert(x, dtypes.promote_types(x.dtype, kind))
     return lax.reduce_or(x, axes) if x.dtype == np.bool_ else lax.reduce_sum(x, axes, out_sharding=out_sharding)
 
 

@@ -29,7 +29,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     """The coordinates of a grid: for every vector an array that varies along its own axis.
 
     Args:
-      *xi: vectors; scalars are taken as vectors of size 1.
+      *xi: vectors.
       copy: has to be True.
       sparse: whether other axes have size 1.
       indexing: "xy" exchanges the first two axes, "ij" does not.
@@ -38,7 +38,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
       a list of arrays, one for each vector and of its dtype.
 
     Raises:
-      ValueError: for other values of `indexing`, for arguments of rank 2 and more, and for `copy=False`.
+      ValueError: for other values of `indexing`, for arguments of another rank than 1, and for `copy=False`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -47,15 +47,14 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
              [1, 1],
              [2, 2]], dtype=int32)
     """
+    vectors = [asarray(x) for x in arrays("meshgrid", *xi)]
     if not copy:
         raise ValueError("jax.numpy.meshgrid only supports copy=True")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
-    vectors = [asarray(x) for x in arrays("meshgrid", *xi)]
-    if any(v.ndim > 1 for v in vectors):
+    if any(v.ndim != 1 for v in vectors):
         raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes "
                          f"{[v.shape for v in vectors]}")
-    vectors = [v if v.ndim else lax.expand_dims(v, (0,)) for v in vectors]
     swapped = indexing == "xy" and len(vectors) >= 2
     if swapped:
         vectors[0], vectors[1] = vectors[1], vectors[0]

@@ -20,7 +20,7 @@ from styrax.core.types.typing import ArrayLike, DeviceLike, Dim, DTypeLike, Shar
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import spread, spread_all
-from .conversion import place, told_by
+from .conversion import astype, place, told_by
 from .promotion import (
     arrays,
     axis_index,
@@ -146,7 +146,7 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retst
     compute = to_inexact(result)
     shape = tuple(lax.broadcast_shapes(shape_of(start), shape_of(stop)))
     axis = range(len(shape) + 1)[axis]  # IndexError outside, as JAX's
-    start, stop = convert(start, compute), convert(stop, compute)
+    start, stop = astype(start, compute), astype(stop, compute)
     start, stop = spread(start, shape), spread(stop, shape)
     column = (*shape[:axis], 1, *shape[axis:])
     divisions = num - 1 if endpoint else num
@@ -154,12 +154,11 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retst
         delta = lax.div(lax.sub(stop, start), convert(divisions, compute))
         sizes = [1] * (len(shape) + 1)
         sizes[axis] = divisions
-        ramp = lax.iota(np.empty(0, compute).real.dtype if compute.kind == "c" else compute, divisions)
-        if compute.kind == "c":
-            ramp = convert(ramp, compute)
+        real = np.empty(0, compute).real.dtype if compute.kind == "c" else compute
+        ramp = lax.iota(real, divisions)
         if sizes != [divisions]:
             ramp = lax.reshape(ramp, tuple(sizes))
-        ramp = lax.div(ramp, convert(divisions, compute))
+        ramp = convert(lax.div(ramp, convert(divisions, real)), compute)
         low = lax.mul(lax.reshape(start, column), lax.sub(convert(1, compute), ramp))
         out = lax.add(low, lax.mul(lax.reshape(stop, column), ramp))
         if endpoint:
@@ -233,9 +232,9 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 @partial(jit, static_argnames=("num", "endpoint", "dtype", "axis"))
 def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
               axis: int = 0) -> Any:
-    compute = to_inexact(result_typed(start, stop)[0])
-    result = compute if dtype is None else dtype
-    start, stop = convert(start, compute), convert(stop, compute)
+    result = to_inexact(result_typed(start, stop)[0]) if dtype is None else dtype
+    compute = to_inexact(result)
+    start, stop = astype(start, compute), astype(stop, compute)
     exponents = linspace(start, stop, num=num, endpoint=endpoint, axis=axis)
     base = convert(base, compute)
     operands = promote_dtypes(base, exponents)
@@ -272,9 +271,9 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     from .ufuncs import log10
 
-    compute = to_inexact(result_typed(start, stop)[0])
-    result = compute if dtype is None else dtype
-    start, stop = convert(start, compute), convert(stop, compute)
+    result = to_inexact(result_typed(start, stop)[0]) if dtype is None else dtype
+    compute = to_inexact(result)
+    start, stop = astype(start, compute), astype(stop, compute)
     sign = lax.sign(start)
     out = logspace(log10(lax.div(start, sign)), log10(lax.div(stop, sign)), num, endpoint=endpoint, base=10.0, axis=0)
     out = lax.mul(sign, out) if shape_of(sign) == () else lax.mul(lax.expand_dims(sign, (0,)), out)

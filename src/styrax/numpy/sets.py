@@ -355,9 +355,10 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
     if assume_unique:
         keep, values = isin(flat, b, invert=True), flat
     else:
-        values = unique(flat, size=flat.size)
-        number = lax.reduce_sum(convert(_new_in_sorted(lax.sort(flat)), default_int()), (0,))
-        keep = lax.bitwise_and(isin(values, b, invert=True), lax.lt(lax.iota(default_int(), flat.size), number))
+        values = unique(flat, size=flat.size)  # (filled up with the first)
+        first = lax.eq(lax.iota(default_int(), flat.size), convert(0, default_int()))
+        keep = lax.bitwise_and(isin(values, b, invert=True),
+                               lax.bitwise_or(first, lax.ne(values, lax.broadcast(values[0], values.shape))))
     at = nonzero(keep, size=size)[0]
     number = lax.reduce_sum(convert(keep, default_int()), (0,))
     valid = lax.lt(lax.iota(default_int(), size), number)
@@ -366,7 +367,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
 
 def _new_in_sorted(a: Any, equal_nan: bool = True) -> Any:
     """Where each element of a sorted vector differs from the one before; NaN equals NaN or does not."""
-    first = lax.full((1,), True, np.dtype(np.bool_))
+    first = lax.full((min(a.shape[0], 1),), True, np.dtype(np.bool_))
     if a.shape[0] < 2:
         return first
     after, before = lax.slice_in_dim(a, 1, a.shape[0]), lax.slice_in_dim(a, 0, a.shape[0] - 1)
@@ -393,32 +394,35 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, siz
     a, b = promote_dtypes(a, b)
     if size is None and not assume_unique:
         a, b = unique(a), unique(b)
-    if size is None:
-        both = lax.sort(concatenate([a, b]))
-        if both.size == 0:
-            return both
-        new = _new_in_sorted(both, equal_nan=False)
-        next_new = append(gather_elements(new, slice(1, None)), asarray([True]))
-        return gather_elements(both, lax.bitwise_and(new, next_new))
-    return _sized_choice(a, b, size, fill_value, lambda x, in_a, in_b: lax.bitwise_or(lax.ne(in_a, in_b), lax.ne(x, x)))
-
-
-def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any) -> Any:
-    """The different elements of two vectors chosen by themselves and their membership in each, as a vector of a given
-    size."""
+    if size is not None and not assume_unique:
+        # NaN equals no other array's: each has one to give.
+        a, b = lax.sort(a), lax.sort(b)
+        keep = concatenate([lax.bitwise_and(_new_in_sorted(x), isin(x, other, invert=True))
+                            for x, other in ((a, b), (b, a))])
+        both = concatenate([a, b])
+        order = argsort(both)
+        return _sized_choice(gather_elements(both, order), gather_elements(keep, order), size, fill_value)
     both = lax.sort(concatenate([a, b]))
-    if both.size == 0:
-        return lax.full_like(both, 0 if fill_value is None else unwrap(fill_value), shape=(size,))
-    mask = lax.bitwise_and(_new_in_sorted(both), keep(both, isin(both, a), isin(both, b)))
-    at = nonzero(mask, size=size)[0]
-    number = lax.reduce_sum(convert(mask, default_int()), (0,))
+    new = _new_in_sorted(both, equal_nan=False)
+    keep = lax.bitwise_and(new, append(gather_elements(new, slice(1, None)), asarray([True]))) if both.size else new
+    return gather_elements(both, keep) if size is None else _sized_choice(both, keep, size, fill_value)
+
+
+def _sized_choice(ordered: Any, keep: Any, size: int, fill_value: Any) -> Any:
+    """The chosen elements of a sorted vector as a vector of a given size, filled up with the least of them, which is
+    NaN if one is, or 0."""
+    if ordered.size == 0:
+        return lax.full_like(ordered, 0 if fill_value is None else unwrap(fill_value), shape=(size,))
+    number = lax.reduce_sum(convert(keep, default_int()), (0,))
     valid = lax.lt(lax.iota(default_int(), size), number)
-    values = gather_elements(both, at)
-    if fill_value is None:
-        filler = choose_elements(lax.eq(number, convert(0, number.dtype)), convert(0, values.dtype),
-                                 gather_elements(values, slice(0, 1)))
-    else:
+    values = gather_elements(ordered, nonzero(keep, size=size)[0])
+    if fill_value is not None:
         filler = convert(unwrap(fill_value), values.dtype)
+    elif size == 0:
+        return values
+    else:
+        least = lax.reduce_min(choose_elements(valid, values, gather_elements(values, slice(0, 1))), (0,))
+        filler = choose_elements(lax.eq(number, convert(0, number.dtype)), convert(0, values.dtype), least)
     return choose_elements(valid, values, filler)
 
 
@@ -439,10 +443,12 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, ret
     a, b = promote_dtypes(a, b)
     size = _static_size(size, "intersect1d")
     if size is not None:
-        out = _sized_choice(a, b, size, fill_value, lambda _, in_a, in_b: lax.bitwise_and(in_a, in_b))
+        both = lax.sort(concatenate([a, b]))
+        common = _common(both, a, b)
+        out = _sized_choice(both, common, size, fill_value)
         if not return_indices:
             return out
-        in_both = lax.lt(lax.iota(default_int(), size), lax.reduce_sum(convert(_common(a, b), default_int()), (0,)))
+        in_both = lax.lt(lax.iota(default_int(), size), lax.reduce_sum(convert(common, default_int()), (0,)))
         found = []
         for x in (a, b):
             if x.size == 0:
@@ -477,6 +483,6 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, ret
     return out, at1, at2
 
 
-def _common(a: Any, b: Any) -> Any:
-    both = lax.sort(concatenate([a, b]))
-    return lax.bitwise_and(_new_in_sorted(both), lax.bitwise_and(isin(both, a), isin(both, b)))
+def _common(ordered: Any, a: Any, b: Any) -> Any:
+    """Which elements of a sorted vector are the first of their kind and occur in both others."""
+    return lax.bitwise_and(_new_in_sorted(ordered), lax.bitwise_and(isin(ordered, a), isin(ordered, b)))

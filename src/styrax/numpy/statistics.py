@@ -14,6 +14,7 @@ from styrax.core.programs.named import named
 from styrax.core.settings.config import numpy_dtype_promotion
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShardingLike
+from styrax.lax.elementwise.families import check_dtype
 from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -37,7 +38,6 @@ from .promotion import (
     promote_args_inexact,
     promote_dtypes_inexact,
     static_axis,
-    to_inexact,
     unwrap,
     user_dtype,
 )
@@ -48,19 +48,23 @@ from .shaping import atleast_2d, diagonal, moveaxis
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _operands(a: Any, q: Any) -> tuple[Array, Array]:
-    """Elements and levels as floats."""
+def _operands(a: Any, q: Any, skip_nan: bool) -> tuple[Array, Array]:
+    """Elements as floats, and levels, which have to be floats."""
     # Places are computed in the dtype of q: a small dtype of the elements could not count them.
-    a, q = (asarray(promote_dtypes_inexact(v)[0]) for v in arrays("quantile", a, q))
+    a, q = arrays("quantile", a, q)
+    a = asarray(promote_dtypes_inexact(a)[0])
+    q = asarray(promote_dtypes_inexact(q)[0] if dtypes.issubdtype(dtype_of(q), np.inexact) else q)
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+    check_dtype("sub" if skip_nan else "mul", q, (np.integer, np.floating, np.complexfloating), 0)
+    check_dtype("floor", q, (np.floating,))
     return a, q
 
 
 def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
-    a, q = _operands(a, q)
+    a, q = _operands(a, q, skip_nan)
     a, axis, keepshape = _one_axis(a, axis, keepdims)
     with numpy_dtype_promotion("standard"):  # that weights may be wider than the elements is not the caller's doing
         out = _between(method, *(_neighbours_of_numbers(a, q, axis, keepdims) if skip_nan else
@@ -182,7 +186,7 @@ def _inverted_cdf(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_
     from .selection import take_along_axis
     from .sorting import argsort
 
-    a, q = _operands(a, q)
+    a, q = _operands(a, q, skip_nan)
     if weights is None:
         weights = lax.full_like(a, 1)
     else:
@@ -259,7 +263,7 @@ def _of_quantiles(name: str, skip_nan: bool) -> Callable[..., Array]:
         check_arraylike(name, a, q)
         a, q = unwrap(a), unwrap(q)
         # A number becomes a constant here, not a traced weak one.
-        q = convert(q, to_inexact(dtype_of(q))) if not is_array(q) else q
+        q = convert(q, dtype_of(q)) if not is_array(q) else q
         return compiled(a, q, static_axis(axis), out, overwrite_input, method, keepdims, weights=weights)
 
     return function
@@ -275,7 +279,7 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, ov
 
     Args:
       a: an array of a real dtype; integers are taken as floats.
-      q: a number or vector between 0 and 1; numbers beyond count as the nearest of these.
+      q: a float or vector of floats between 0 and 1; numbers beyond count as the nearest of these.
       axis: an int, a tuple of ints, or None for all axes.
       out, overwrite_input: not supported, None and False only.
       method: how a quantile between two elements is found: in proportion to their distances ("linear"), as one of
@@ -289,6 +293,7 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, ov
       floats of the shape of `a` without the reduced axes; the quantiles of a vector q run along a new first axis.
 
     Raises:
+      TypeError: for levels that are no floats.
       ValueError: for complex numbers, unknown methods, q of rank above 1, and weights of another shape.
       NotImplementedError: for weights with another method.
     """

@@ -15,6 +15,7 @@ from ..core.arrays.mesh import Mesh
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec
 from ..core.hooks import lax
 from ..core.programs.following import spread_alike
+from ..core.tracing.invalid_values import of_devices
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
@@ -85,10 +86,12 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
                 "positionally.")
         _refuse_nesting(axis_name)
         if not backends.several and devices is None:
-            return _fun(*args, **kwargs)
+            with of_devices():
+                return _fun(*args, **kwargs)
         size = given.check(args, kwargs)
         moved = tuple(x if i in statics else tree.tree_map(movable, x) for i, x in enumerate(args))
-        outs = _fun(*moved, **tree.tree_map(movable, kwargs))
+        with of_devices():
+            outs = _fun(*moved, **tree.tree_map(movable, kwargs))
         for i in (i for i in donated if i < len(args)):
             for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
                 if isinstance(y, Array) and y.is_deleted():

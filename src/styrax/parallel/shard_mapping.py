@@ -17,6 +17,7 @@ from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, told_by_types, use_
 from ..core.arrays.moving import home
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.hooks import lax
+from ..core.tracing.invalid_values import of_devices
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree
@@ -106,7 +107,8 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         if isinstance(used, AbstractMesh) and meshes.in_force().empty:
             used = _mesh_of(leaves, used)
         specs = [own_spec(x, names) for x in leaves] if in_specs is Infer else by_leaf("in_specs", in_specs, args)
-        return _Map(FlatFunction(f, in_tree), used, names, bool(check_vma)).over(leaves, specs, in_specs, out_specs)
+        with of_devices():
+            return _Map(FlatFunction(f, in_tree), used, names, bool(check_vma)).over(leaves, specs, in_specs, out_specs)
 
     return mapped
 

@@ -262,9 +262,10 @@ class PjitFunction(Generic[P, R]):
             return program
         if program is None or program.closed is None:
             program = self._traced(key)
-        program.code = direct(program.compiled())
+        code = direct(program.compiled())
         if config.config.jax_debug_key_reuse and program.closed is not None:
-            program.code = hooks.key_checked(program.closed, program.code)
+            code = hooks.key_checked(program.closed, code)
+        program.code = code
         return program
 
     def _code_for_all_shapes(self, key: Key) -> Any:

@@ -6,7 +6,8 @@ programs that are not watched pay nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Watched:
                             "or stand among the function's arguments or constants.")
             error = FloatingPointError(message)
             error.of_a_program = True  # type: ignore[attr-defined]
+            error.found = found  # type: ignore[attr-defined]
             raise error
         return outs
 
@@ -59,6 +61,18 @@ def check_constant(value: np.ndarray) -> None:
     found = _kind(value) if watching() and dtypes.issubdtype(value.dtype, np.inexact) else None
     if found is not None:
         raise FloatingPointError(f"invalid value ({found}) encountered in convert_element_type")
+
+
+@contextmanager
+def of_devices() -> Iterator[None]:
+    """Meanwhile an invalid value is told of all that devices compute; its cause is the error of the operation."""
+    try:
+        yield
+    except FloatingPointError as error:
+        found = getattr(error, "found", None)
+        if found is None:
+            raise
+        raise FloatingPointError(f"Invalid value ({found}) encountered in sharded computation.") from error
 
 
 def _invalid(outs: Sequence[Any]) -> str | None:

@@ -39,6 +39,7 @@ from ...transforms.checkpoint import remat_p
 from ...transforms.jit_rules import jit_p
 from ...transforms.looking import make_jaxpr
 
+_COMPILED = "jit-compiled function"
 Mask = bool | np.bool_ | np.ndarray
 
 
@@ -339,32 +340,33 @@ def _cond(eqn: JaxprEqn) -> KeyReuseSignature:
         *(Source(i) for i, v in enumerate(eqn.outvars) if _is_key(v) and i not in passed))
 
 
-def _repeated(name: str, body: KeyReuseSignature, num_consts: int, num_carry: int, eqn: JaxprEqn) -> None:
-    """Raises KeyReuseError where a second turn of a loop uses keys that the first has used."""
+def _used_again(body: KeyReuseSignature, num_consts: int, num_carry: int) -> str | None:
+    """Which keys a second turn of a loop uses that the first has used: "constants" or "carries"."""
     sunk = {s.idx for s in body.sinks}
     if any(i < num_consts for i in sunk):
-        raise KeyReuseError(f"{name} body function leads to key reuse when repeatedly executed, because key constants "
-                            f"are repeatedly consumed:\n  signature={body}\n  eqn={eqn}")
-    for forward in body.forwards:
-        if forward.out_idx < num_carry and forward.in_idx in sunk:
-            raise KeyReuseError(f"{name} body function leads to key reuse when repeatedly executed:\n  "
-                                f"signature={body}\n  eqn={eqn}")
+        return "constants"
+    return "carries" if any(f.out_idx < num_carry and f.in_idx in sunk for f in body.forwards) else None
 
 
 def _scan(eqn: JaxprEqn) -> KeyReuseSignature:
     body = jaxpr_type_signature(eqn.params["jaxpr"])
     consts, carries = eqn.params["num_consts"], eqn.params["num_carry"]
-    _repeated("scan", body, consts, carries, eqn)
+    used = _used_again(body, consts, carries)
+    if used is not None:
+        why = ", because key constants are repeatedly consumed" if used == "constants" else ""
+        raise KeyReuseError(f"scan body function leads to key reuse when repeatedly executed{why}:\n  "
+                            f"signature={body}\n  eqn={eqn}")
     return KeyReuseSignature(*(Sink(s.idx) for s in body.sinks), *body.sources, *body.forwards)
 
 
 def _while(eqn: JaxprEqn) -> KeyReuseSignature:
     of_cond, of_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
     cond, body = (jaxpr_type_signature(eqn.params[name]) for name in ("cond_jaxpr", "body_jaxpr"))
-    if any(True for _ in cond.sinks):
-        raise KeyReuseError(f"while_loop cond function leads to key reuse when repeatedly executed:\n  "
-                            f"cond_signature={cond}\n  eqn={eqn}")
-    _repeated("while_loop", body, of_body, len(eqn.outvars), eqn)
+    for part, signature, again in (("cond", cond, any(True for _ in cond.sinks)),
+                                   ("body", body, _used_again(body, of_body, len(eqn.outvars)) is not None)):
+        if again:
+            raise KeyReuseError(f"while_loop {part} function leads to key reuse when repeatedly executed:   "
+                                f"{part}_signature={signature}\n  eqn={eqn}")
     return KeyReuseSignature(*(Sink(s.idx + of_cond) for s in body.sinks), *body.sources,
                              *(Forward(f.in_idx + of_cond, f.out_idx) for f in body.forwards))
 
@@ -401,7 +403,7 @@ def call_impl_with_key_reuse_checks(prim: Primitive, raw_impl: Function, *args: 
     if not debug_key_reuse.value or not any(isinstance(x, PRNGKeyArray) for x in args):
         return raw_impl(*args, **kwargs)
     signature = key_reuse_signature_from_primitive(prim, *map(_type_of, args), **kwargs)
-    signature.check_signature(*args, funcname=prim.name)
+    signature.check_signature(*args, funcname=_COMPILED if prim is jit_p else prim.name)
     result = raw_impl(*args, **kwargs)
     signature.update_consumption(args, result if prim.multiple_results else [result])
     return result
@@ -416,7 +418,7 @@ def checked(closed: ClosedJaxpr, code: Callable[..., Any]) -> Callable[..., Any]
     signature = jaxpr_type_signature(closed)
 
     def run(*args: Any) -> Any:
-        signature.check_signature(*args, funcname="jit-compiled function")
+        signature.check_signature(*args, funcname=_COMPILED)
         outs = code(*args)
         signature.update_consumption(args, outs)
         return outs

@@ -22,6 +22,7 @@ from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 from styrax.transforms.marks import Mark
 
+from ..reductions.reduce import check_axes
 from .casts import known_along, recast, varying
 from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names, axis_size, refuse_names
 
@@ -36,8 +37,9 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
 
     @primitive.def_effectful_abstract_eval
     def aval(x: Any, *, axes: tuple, axis_index_groups: Any) -> tuple[Any, Effects]:
-        _check_bound(axes, name)
-        positional = {a for a in axes if isinstance(a, int)}
+        _check_bound(axes, "psum")
+        positional = tuple(a for a in axes if isinstance(a, int))
+        check_axes(x, positional)
         shape = tuple(d for i, d in enumerate(x.shape) if i not in positional)
         told = x.given_sharding
         if told is not None and positional:
@@ -81,6 +83,17 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
     rules.fancy_batchers[primitive] = batch
     rules.loops[primitive] = loops
     return primitive
+
+
+def _from_front(axes: tuple, ndim: int) -> tuple:
+    """Positions counted from either end as those from the front. Raises ValueError for those that there are not, and
+    NameError for names that are not in scope."""
+    for a in axes:
+        if not isinstance(a, int):
+            axis_size(a)
+        elif not -ndim <= a < ndim:
+            raise ValueError(f"axis {a} is out of bounds for array of dimension {ndim}")
+    return tuple(a % ndim if isinstance(a, int) else a for a in axes)
 
 
 def take_rows(x: Any, rows: np.ndarray) -> Any:
@@ -160,7 +173,7 @@ def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
         raise ValueError("axis_index_groups only supported for sums over just named axes")
 
     def one(leaf: Any) -> Any:
-        _check_bound(axes, primitive.name)
+        _check_bound(axes, "psum")
         if avals.manual and groups is not None and primitive is psum_p:
             raise NotImplementedError("psum with axis_index_groups where types tell what varies: pass check_vma=False")
         if avals.manual and len(set(axes)) != len(axes):
@@ -213,12 +226,12 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
         if aval.dtype == np.bool_:
             leaf = lax.convert_element_type(leaf, np.int32)
         grouped = axis_index_groups is not None and not isinstance(leaf, Tracer)
-        if (grouped or isinstance(leaf, (bool, int, float, complex, np.generic))) and not any(
-                isinstance(a, int) for a in axes):
+        if grouped or isinstance(leaf, (bool, int, float, complex, np.generic)):
             size = axis_size(axes) if axis_index_groups is None else len(axis_index_groups[0])
             factor: Any = type(leaf)(size) if isinstance(leaf, np.generic) else size
             return leaf * factor
-        return _reduce(psum_p, leaf, axes, axis_index_groups)
+        known = axes if isinstance(leaf, Tracer) else _from_front(axes, aval.ndim)
+        return _reduce(psum_p, leaf, known, axis_index_groups)
 
     return tree.tree_map(one, x)
 

@@ -321,7 +321,8 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
       Array([[1, 2],
              [1, 2]], dtype=int32)
     """
-    axes = _names(axis_name)
+    if not (axes := _names(axis_name)):
+        return x
     size = _group_size(axis_index_groups, axis_size(axes))
     if to not in ("invarying", "varying", "reduced"):
         raise ValueError("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'invarying', "
@@ -423,7 +424,8 @@ def psum_scatter(x: PyTree, axis_name: AxisName | Sequence[AxisName], *, scatter
     Raises:
       ValueError: where the dimension's size does not fit that of the axis.
     """
-    axes = _names(axis_name)
+    if not (axes := _names(axis_name)):
+        return x
     size = _group_size(axis_index_groups, axis_size(axes))
 
     def one(leaf: Any) -> Any:

@@ -38,6 +38,7 @@ def axis_size(axis_name: AxisName) -> int:
 
     Raises:
       NameError: for a name that is not in scope.
+      ValueError: for a position: the numbers that sizes are counted by have no axes.
     """
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     size = 1
@@ -45,6 +46,8 @@ def axis_size(axis_name: AxisName) -> int:
         try:
             size *= state.axis_sizes[name]
         except (KeyError, TypeError):
+            if isinstance(name, int):
+                raise ValueError(f"axis {name} is out of bounds for array of dimension 0") from None
             raise NameError(f"unbound axis name: {name}") from None
     return size
 
@@ -102,6 +105,7 @@ def _collective(name: str, names_of: Callable[[dict[str, Any]], Sequence[Any]]) 
 
     def loops(b: Builder, *xs: Any, **params: Any) -> None:
         refuse_names(name, names_of(params))
+        raise NotImplementedError(f"Evaluation rule for '{name}' not implemented")
 
     rules.loops[primitive] = loops  # a mapped axis has become a dimension, and no axis is left to name
     return primitive

@@ -175,9 +175,12 @@ def _while_batch(
     """With a batched predicate the whole carry is batched, and the predicate has the axis in front.
 
     Such a loop runs as long as the predicate holds for some example, and leaves the carries of the
-    others as they are. A predicate that has axes from earlier batching and not from this one keeps
-    them in front; the carries have this axis behind them.
+    others as they are; what it prints it prints for all of them. A predicate that has axes from earlier
+    batching and not from this one keeps them in front; the carries have this axis behind them.
     """
+    found = body_jaxpr.effects | cond_jaxpr.effects
+    if not axis_data.devices and ordered_effects.filter_in(counted_effects.filter_in(found)):
+        raise NotImplementedError("Ordered IO effects not supported in vmap.")
     batched = [d is not None for d in dims]
     cond_b, body_b, carry_b = split_list(batched, [cond_nconsts, body_nconsts])
     while True:
@@ -202,14 +205,13 @@ def _while_batch(
             "State effect not supported in vmap-of-while: the loop writes to a reference and its condition "
             "is batched."
         )
-    found = body_jaxpr.effects | cond_jaxpr.effects
     if pred_batched and axis_data.devices and per_device_effects.filter_in(found):
         refuse_collectives("while_loop", axis_data, found)
         return by_device(axis_data, lambda *args: while_p.bind(
             *args, cond_nconsts=cond_nconsts, cond_jaxpr=cond_jaxpr, body_nconsts=body_nconsts,
             body_jaxpr=body_jaxpr), args, dims)
-    if pred_batched and (ordered_effects.filter_in(found) or counted_effects.filter_in(found)):
-        raise NotImplementedError("IO effects not supported in while_loop with batched predicate")
+    if pred_batched and counted_effects.filter_in(found):
+        raise NotImplementedError("Unordered IO effects not supported in while_loop with batched predicate")
     cond_consts, body_consts, init = split_list(args, [cond_nconsts, body_nconsts])
     cond_d, body_d, init_d = split_list(dims, [cond_nconsts, body_nconsts])
     outs = while_p.bind(

@@ -124,8 +124,6 @@ def _fft_abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, 
         raise ValueError(f"{'RFFT' if real else 'FFT'} input shape {x.shape} minor dimensions must be equal to "
                          f"fft_lengths {fft_lengths}")
     if real:
-        if last == 0:
-            raise ValueError(f"RFFT has no transform of length zero, got fft_lengths {fft_lengths}")
         return ShapedArray((*batch, *lead, half), np.dtype(f"complex{x.dtype.itemsize * 16}"))
     return ShapedArray((*batch, *fft_lengths), x.dtype)
 
@@ -159,13 +157,21 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any
     return fft_p.bind(batching.bdim_at_front(args[0], dims[0], get_aval(args[0]).shape[dims[0]]), **params), 0
 
 
+def _check_length(fft_type: FftType, fft_lengths: tuple[int, ...]) -> None:
+    """ValueError for what has a shape, and so can be traced, but no values."""
+    if fft_type == FftType.RFFT and fft_lengths[-1] == 0:
+        raise ValueError(f"RFFT has no transform of length zero, got fft_lengths {fft_lengths}")
+
+
 def _loops(b: Builder, x: Value, **params: Any) -> Value:
     from .lines import fft_loops  # (only programs with transforms need it)
 
+    _check_length(**params)
     return fft_loops(b, x, **params)
 
 
 def _stablehlo(m: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+    _check_length(fft_type, fft_lengths)
     if math.prod(x.aval.shape) == 0 or math.prod(m.avals_out[0].shape) == 0:
         return m.full(0, m.avals_out[0])
     lengths = ", ".join(map(str, fft_lengths))

@@ -39,12 +39,20 @@ def _arg_shape(x: Any, *, axes: tuple, index_dtype: Any) -> tuple:
 def _arg_dtype(x: Any, *, axes: tuple, index_dtype: Any) -> Any:
     if not dtypes.issubdtype(index_dtype, np.integer):
         raise TypeError(f"index_dtype must be an integer type, but got {index_dtype.name}")
-    check_dtype("argmax", x, (np.integer, np.floating, np.bool_))
+    if isinstance(x.dtype, dtypes.ExtendedDType):
+        _check_order("max", x)
     return index_dtype
+
+
+def _check_order(best: str, x: Any) -> None:
+    """TypeError for elements none of which is the greatest: what is asked of them has a shape, and so can be traced,
+    but no values."""
+    check_dtype("gt" if best == "max" else "lt", x, (np.integer, np.floating, np.bool_), 0)
 
 
 def _arg_loops(best: str) -> Callable[..., Any]:
     def rule(b: Builder, x: Any, *, axes: tuple, index_dtype: Any) -> Any:
+        _check_order(best, x)
         (axis,) = axes
         ndim = len(x.shape)
 
@@ -75,6 +83,7 @@ def _arg_loops(best: str) -> Callable[..., Any]:
 
 def _arg_hlo(best: str) -> Callable[..., Any]:
     def rule(m: Any, x: Any, *, axes: tuple, index_dtype: Any) -> Any:
+        _check_order(best, x)
         (axis,) = axes
         out = m.avals_out[0]
         numbers = m.op1(

@@ -246,6 +246,10 @@ def _accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
     """The dtype in which the CPU adds up products."""
     if np.dtype(out) == np.bool_:
         return np.dtype(np.bool_)
+    if dtypes.kind(out) != "c":
+        complexes = [np.dtype(d) for d in (lhs, rhs) if dtypes.kind(d) == "c"]
+        if complexes:  # (the real part is that of the product)
+            return max(complexes, key=lambda d: d.itemsize)
     if dtypes.kind(out) == "f" and dtypes.itemsize_bits(out) < 32:
         return np.dtype(np.float32)
     return np.dtype(out)

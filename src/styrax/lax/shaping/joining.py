@@ -376,6 +376,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     Raises:
       ValueError: for lengths that do not fit.
     """
+    sizes = tuple(sizes)
     axis = canonical_axis(axis, len(shape_of(operand)))
     return split_p.bind(operand, sizes=canonical_shape(sizes), axis=axis)
 

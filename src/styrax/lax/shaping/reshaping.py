@@ -209,7 +209,7 @@ def _check_sums(operand: Any, sharding: Any) -> None:
                 f"out_sharding passed to `reshape` cannot contain {kind} axes. Got {sharding}")
 
 
-def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
+def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """The array with a range of dimensions made one.
 
     Args:
@@ -223,7 +223,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     Raises:
       ValueError: for a range that ends before it starts.
     """
-    shape = shape_of(operand)
+    shape = operand.shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if stop < start:
         raise ValueError(
@@ -445,7 +445,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Raises:
       TypeError: unless there is one number for each dimension.
     """
-    return tile_p.bind(operand, reps=canonical_shape(reps))
+    return tile_p.bind(operand, reps=canonical_shape(tuple(reps)))
 
 
 def _reshape_keys(c: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> Any:

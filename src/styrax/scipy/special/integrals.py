@@ -29,9 +29,15 @@ _SINGLE, _HALF = np.dtype(np.float32), 2
 
 def _real(name: str, *args: Any) -> list[Array]:
     """Arguments as floating point arrays of one shape. Raises ValueError for complex ones."""
-    arrays = [asarray(x) for x in promote_args_inexact(name, *args)]
-    if any(dtypes.issubdtype(x.dtype, np.complexfloating) for x in arrays):
+    arrays = _inexact(name, *args)
+    if dtypes.issubdtype(arrays[0].dtype, np.complexfloating):
         raise ValueError(f"{name} does not support complex-valued inputs.")
+    return arrays
+
+
+def _inexact(name: str, *args: Any) -> list[Array]:
+    """Arguments as arrays of one shape and one dtype that has fractions."""
+    arrays = [asarray(x) for x in promote_args_inexact(name, *args)]
     shape = lax.broadcast_shapes(*(x.shape for x in arrays))
     return [spread(x, shape) for x in arrays]
 
@@ -543,7 +549,7 @@ def _owens_values(h: Any, a: Any) -> Array:
 
 @custom_jvp
 def _owens_t(h: Any, a: Any) -> Array:
-    return _wide(_owens_values, h, a)
+    return _owens_values(h, a)
 
 
 def _owens_h(g: Any, out: Any, h: Any, a: Any) -> Array:
@@ -565,10 +571,15 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's function: the probability of X > h and 0 < Y < a·X, for standard normal X and Y.
 
     Args:
-      h, a: numbers; integers are taken as floats.
+      h, a: numbers; integers are taken as floats. Of complex ones the magnitudes count, and the direction of `a`.
 
     Returns:
-      an array of the shape of the arguments broadcast together.
+      an array of the shape of the arguments broadcast together, of 32 bits at least.
     """
-    h, a = _real("owens_t", h, a)
-    return _owens_t(convert(h, h.dtype), convert(a, a.dtype))
+    h, a = _inexact("owens_t", h, a)
+    if dtypes.issubdtype(h.dtype, np.complexfloating):
+        size = _owens_t(lax.abs(h), lax.abs(a))
+        value = lax.mul(lax.sign(a), convert(size, h.dtype))
+        return lax.select(lax.ne(value, value), _c(np.nan, value), value)
+    dtype = _SINGLE if h.dtype.itemsize <= _HALF else h.dtype
+    return _owens_t(convert(h, dtype), convert(a, dtype))
