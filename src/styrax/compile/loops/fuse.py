@@ -370,6 +370,8 @@ class Fuser:
                needed: Sequence[tuple[Expr, Member, Expr | None]]) -> Point | Reduce | None:
         outer, inner = group.outer, group.inner
         if isinstance(op, Point):
+            if not needed and self._copies_otherwise(op, group, mapping):
+                return None
             used = {mapping[v] for v in op.vars}
             if used == set(outer + inner):
                 is_inner = bool(inner)
@@ -460,6 +462,16 @@ class Fuser:
 
         return any(contiguous(e, v) and not contiguous(place, v) and any(contiguous(n, v) for n in loads)
                    for v in group.outer if _extent(self.b, v) >= LANES for e in made)
+
+    def _copies_otherwise(self, op: Point, group: Group, mapping: dict[Expr, Expr]) -> bool:
+        """Whether the group and the operation only copy the same memory, into different orders: whatever the loops, one
+        of them would scatter or gather, where by itself it is a transposition."""
+        if op.value.op != "load":
+            return False
+        place = self.b.arena.substitute(op.place, mapping, dict(mapping))
+        return any(isinstance(m.op, Point) and m.op.value.op == "load" and any(
+            coefficient(self.b.arena, m.op.place, v) is not coefficient(self.b.arena, place, v) for v in group.outer)
+            for m in group.members)
 
     def _moved(self, op: Point | Reduce, mapping: dict[Expr, Expr], memo: dict[Expr, Expr]) -> Point | Reduce:
         """An operation in the group's variables; `memo` has the values that are at hand instead of loads."""
