@@ -26,6 +26,7 @@ stencils do, the two stay apart, and in place of the copy they exchange their me
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
@@ -311,13 +312,13 @@ class Hosts:
             self.begins[b] = min([min((events.loops[i][0] for i in events.loops_of[t]), default=t) for t in times],
                                  default=0)
         self.by_size = sorted(self.begins, key=_bytes)
+        self.sizes = [_bytes(b) for b in self.by_size]
 
     def take(self, buffer: Buffer, start: int, end: int) -> bool:
         """Puts a buffer into the smallest result that has room for it while it lives, if there is one."""
-        for host in self.by_size:
+        for host in self.by_size[bisect_left(self.sizes, _bytes(buffer)) :]:
             lives = self.lives.setdefault(host, [])
-            if (_bytes(host) >= _bytes(buffer) and end < self.begins[host]
-                    and not any(s <= end and e >= start for s, e in lives)):
+            if end < self.begins[host] and not any(s <= end and e >= start for s, e in lives):
                 lives.append((start, end))
                 self.found[buffer] = host
                 return True

@@ -93,7 +93,7 @@ broadcast_in_dim_p = standard_primitive(
 )
 
 
-def is_sorted(dims: Sequence[int]) -> bool:
+def _is_sorted(dims: Sequence[int]) -> bool:
     return list(dims) == sorted(dims)
 
 
@@ -105,7 +105,7 @@ def _printed(params: dict[str, Any]) -> dict[str, Any]:
 
 
 broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)), printed=_printed,
-                           ordered=lambda params: is_sorted(params["broadcast_dimensions"]),
+                           ordered=lambda params: _is_sorted(params["broadcast_dimensions"]),
                            sharding=sharding_rules.given("sharding", sharding_rules.broadcast),
                            factors=factor_rules.broadcast)
 
