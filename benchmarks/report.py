@@ -14,6 +14,7 @@ COLUMNS = [
     ("first call", "styrax", "first"),
     ("cold start", "styrax", "start"),  # with the import and everything that is imported later
     ("warm start", "styrax", "warm"),  # the same with compiled programs on disk
+    ("warm call", "styrax", "kept"),  # the first call then, without imports
     ("numpy", "numpy", "steady"),
     ("torch", "torch", "steady"),
 ]

@@ -116,7 +116,7 @@ def _pair(
                     if engine == "jax":  # which keeps programs only where it is told to
                         start(engine, "kept", keep=True).close()
                     warm = start(engine, "warm", keep=True)
-                    row.add(engine, warm.found, {"start": "warm"})
+                    row.add(engine, warm.found, {"start": "warm", "first": "kept"})
                     warm.close()
                 except Failed as error:
                     row.errors[engine] = str(error)

@@ -65,7 +65,6 @@ class CpuBackend:
         if len(self._all_devices) > len(self._devices):
             backends.everywhere[self.platform] = self._all_devices
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
-        runtime.prepare()  # while modules are loaded and the first program is traced
         self.eager = Eager(self.compile)
         self.for_all_shapes = self.eager.function
         self.operand = Operands(self._copy).operand

@@ -12,10 +12,11 @@ Addresses are Python integers; nothing here keeps buffers alive or checks what a
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any
 
-from . import buffer_protocol, llvm
+from . import background, buffer_protocol, llvm
 
 _METH_FASTCALL = 0x0080
 _WORDS_AT_MOST = 8  # direct arguments of a native function that `function` can call
@@ -219,6 +220,7 @@ def _scalars_source(dtype: str) -> str:
 
 _definitions: dict[str, int] = {}
 _python: list = []
+_lock = threading.Lock()
 
 
 def built_in(name: str, target: int, source: Callable[[], str]) -> Callable[..., int]:
@@ -228,21 +230,27 @@ def built_in(name: str, target: int, source: Callable[[], str]) -> Callable[...,
       name: of the trampoline, which with others is compiled when the first of them is wanted.
       source: gives their IR.
     """
+    found = _definitions.get(name)
+    if found is None:
+        with background.Work(), _lock:  # another thread may be at it
+            if name not in _definitions:
+                _define(source())
+        found = _definitions[name]
+    return _python[0].new(found, target, None)
+
+
+def _define(source: str) -> None:
     if not _python:
         _python.append(_Python())
     python = _python[0]
-    found = _definitions.get(name)
-    if found is None:
-        # Compiled in the first call of a process without a cache: 2 ms like this, 13 ms optimised, which
-        # would save 5 ns per call.
-        library = llvm.load(source(), "dispatch", symbols=python.used, level=-1)
-        python.libraries.append(library)
-        for symbol in library.symbols:
-            _definitions[symbol[4:]] = library.address(symbol)
-        if "get_buffer" in library.symbols:
-            buffer_protocol.install(library)
-        found = _definitions[name]
-    return python.new(found, target, None)
+    # Compiled in the first call of a process without a cache: 2 ms like this, 13 ms optimised, which
+    # would save 5 ns per call.
+    library = llvm.load(source, "dispatch", symbols=python.used, level=-1)
+    python.libraries.append(library)
+    if "get_buffer" in library.symbols:
+        buffer_protocol.install(library)
+    for symbol in library.symbols:
+        _definitions[symbol[4:]] = library.address(symbol)
 
 
 class _Python:

@@ -18,6 +18,7 @@ from . import background
 
 _identity: list[bytes] = []
 _opened: list[ctypes.CDLL] = []
+_opening = threading.Lock()
 _P = c_void_p
 
 # Name after LLVMPY_: result, arguments.
@@ -100,18 +101,23 @@ def loaded() -> bool:
 def handle() -> ctypes.CDLL:
     """The library, opened and told of the host's processor at the first call."""
     if not _opened:
-        with background.Work():
-            lib = ctypes.CDLL(path())
-            for name, (result, *arguments) in _PROTOTYPES.items():
-                function = getattr(lib, "LLVMPY_" + name)
-                function.restype, function.argtypes = result, arguments
-            lib.LLVMPY_InitializeNativeTarget()
-            lib.LLVMPY_InitializeNativeAsmPrinter()
-            # Where code is generated quickly, too, what loops carry stays in registers: that costs a third of the time
-            # and is worth a factor of five in products.
-            lib.LLVMPY_SetCommandLine(b"styrax", b"-optimize-regalloc=true")
-            _opened.append(lib)
+        with background.Work(), _opening:  # another thread may be at it
+            if not _opened:
+                _open()
     return _opened[0]
+
+
+def _open() -> None:
+    lib = ctypes.CDLL(path())
+    for name, (result, *arguments) in _PROTOTYPES.items():
+        function = getattr(lib, "LLVMPY_" + name)
+        function.restype, function.argtypes = result, arguments
+    lib.LLVMPY_InitializeNativeTarget()
+    lib.LLVMPY_InitializeNativeAsmPrinter()
+    # Where code is generated quickly, too, what loops carry stays in registers: that costs a third of the time
+    # and is worth a factor of five in products.
+    lib.LLVMPY_SetCommandLine(b"styrax", b"-optimize-regalloc=true")
+    _opened.append(lib)
 
 
 _lean_lock = threading.Lock()

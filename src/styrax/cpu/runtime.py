@@ -22,6 +22,7 @@ from .buffers import Pool
 
 DONE, CANCELLED, OUT_OF_MEMORY = native_queue.DONE, native_queue.CANCELLED, native_queue.OUT_OF_MEMORY
 
+_LEVEL = -1  # of the native runtime: it is compiled when a process without a cache begins
 _SLICE = 50_000_000  # nanoseconds that a wait stays out of Python, where signals are seen to
 
 
@@ -31,9 +32,7 @@ class _Native:
     __slots__ = ("get_status", "library", "parallel_for", "set_cancel", "submit", "thread_limit", "wait")
 
     def __init__(self) -> None:
-        machine = os.uname().machine if hasattr(os, "uname") else "unknown"
-        text = native.source(machine, sys.platform)
-        library = self.library = llvm.load(text, "runtime", level=-1, share=False)
+        library = self.library = llvm.load(_text(), "runtime", level=_LEVEL, share=False)
         self.parallel_for = dispatch.function(library.address("styrax_parallel_for"), release=True)
         self.submit = dispatch.function(library.address("styrax_submit"))
         self.wait = dispatch.function(library.address("styrax_wait"), release=True)
@@ -51,13 +50,20 @@ pool = Pool()
 
 
 def prepare() -> None:
-    """Makes LLVM and the native runtime ready in a thread, while the program that will need them is traced."""
+    """Makes the native runtime ready in a thread, and LLVM, while the compiler is loaded and the program that will need
+    them is traced."""
     background.start(_prepare, "styrax-prepare")
 
 
 def _prepare() -> None:
-    llvm.ready()
+    if not llvm.at_hand([_text()], _LEVEL):  # else, programs may be at hand as well
+        llvm.ready()
+    dispatch.make_caller(0)
     _runtime()
+
+
+def _text() -> str:
+    return native.source(os.uname().machine if hasattr(os, "uname") else "unknown", sys.platform)
 
 
 def _runtime() -> _Native:

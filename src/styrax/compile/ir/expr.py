@@ -127,6 +127,10 @@ class Arena:
         self.counter = 0
         self.consts: dict[Any, Expr] = {}
         self.loads: dict[Expr, tuple[Expr, ...]] = {}  # of expressions that were asked for them
+        # what was asked before
+        self.sums: dict[frozenset[tuple[tuple[Expr, ...], int]], Expr] = {}
+        self.products: dict[tuple[Expr, Expr], Expr] = {}
+        self.coefficients: dict[tuple[Expr, Expr], Expr | None] = {}
 
     # -- nodes -----------------------------------------------------------------------------------
     def node(self, op: str, args: tuple[Expr, ...], dtype: ScalarType, attr: Any = None,
@@ -147,10 +151,11 @@ class Arena:
         if deps is None:
             if not args:
                 deps = NO_DEPS
-            elif len(args) == 1:
-                deps = args[0].deps
             else:
-                deps = args[0].deps.union(*[a.deps for a in args[1:]])
+                deps = args[0].deps
+                for a in args:
+                    if a.deps is not deps and not a.deps <= deps:
+                        deps = deps | a.deps
         e.deps = deps
         cost = COSTS.get(op, 1)
         reads = frozenset((attr[0],)) if op in LOADS else NO_READS
@@ -218,6 +223,13 @@ class Arena:
 
     # -- integer algebra -------------------------------------------------------------------------
     def poly(self, terms: Polynomial) -> Expr:
+        key = frozenset(terms.items())
+        found = self.sums.get(key)
+        if found is None:
+            found = self.sums[key] = self._poly(terms)
+        return found
+
+    def _poly(self, terms: Polynomial) -> Expr:
         terms = {m: c for m, c in terms.items() if c}
         if not terms:
             return self.int(0)
@@ -229,24 +241,18 @@ class Arena:
                 return self.int(c)
             if c == 1 and len(mono) == 1:
                 return mono[0]
-        key = ("poly", frozenset(terms.items()))
-        found = self.nodes.get(key)
-        if found is None:
-            items = tuple(sorted(terms.items(), key=lambda mc: [a.id for a in mc[0]]))
-            atoms = tuple({a: None for m, _ in items for a in m})
-            lo = hi = 0
-            for m, c in items:
-                ml = mh = 1
-                for a in m:
-                    al, ah = a.bounds
-                    products = (ml * al, ml * ah, mh * al, mh * ah)
-                    ml, mh = min(products), max(products)
-                lo += min(c * ml, c * mh)
-                hi += max(c * ml, c * mh)
-            bounds = (max(lo, UNBOUNDED[0]), min(hi, UNBOUNDED[1]))
-            found = self.node("poly", atoms, INDEX, items, bounds)
-            self.nodes[key] = found
-        return found
+        items = tuple(sorted(terms.items(), key=lambda mc: [a.id for a in mc[0]]))
+        atoms = tuple({a: None for m, _ in items for a in m})
+        lo = hi = 0
+        for m, c in items:
+            ml = mh = 1
+            for a in m:
+                al, ah = a.bounds
+                products = (ml * al, ml * ah, mh * al, mh * ah)
+                ml, mh = min(products), max(products)
+            lo += min(c * ml, c * mh)
+            hi += max(c * ml, c * mh)
+        return self.node("poly", atoms, INDEX, items, (max(lo, UNBOUNDED[0]), min(hi, UNBOUNDED[1])))
 
     def _recombine(self, terms: Polynomial) -> Polynomial:
         """b·(x // b) + x % b = x, for any common factor."""
@@ -295,13 +301,17 @@ class Arena:
                 return x
             if x.op == "const":
                 return self.int(x.attr * y.attr)
-            return self.poly({m: c * y.attr for m, c in poly_terms(x).items()})
-        terms: Polynomial = {}
-        for m, c in poly_terms(x).items():
-            for n, d in poly_terms(y).items():
-                key = tuple(sorted(m + n, key=lambda a: a.id))
-                terms[key] = terms.get(key, 0) + c * d
-        return self.poly(terms)
+            if y.attr == 0:
+                return y
+        found = self.products.get((x, y))
+        if found is None:
+            terms: Polynomial = {}
+            for m, c in poly_terms(x).items():
+                for n, d in poly_terms(y).items():
+                    key = tuple(sorted(m + n, key=lambda a: a.id)) if m and n else m or n
+                    terms[key] = terms.get(key, 0) + c * d
+            found = self.products[x, y] = self.poly(terms)
+        return found
 
     def isub(self, x: Index, y: Index) -> Expr:
         return self.iadd(x, self.imul(y, -1))
@@ -483,6 +493,14 @@ def coefficient(arena: Arena, e: Expr, v: Expr) -> Expr | None:
     """The coefficient of `v` in an index, or None where `v` stands inside an opaque atom or a power."""
     if v not in e.deps:
         return arena.int(0)
+    try:
+        return arena.coefficients[e, v]
+    except KeyError:
+        found = arena.coefficients[e, v] = _coefficient(arena, e, v)
+        return found
+
+
+def _coefficient(arena: Arena, e: Expr, v: Expr) -> Expr | None:
     out: Polynomial = {}
     for m, c in poly_terms(e).items():
         count = 0
