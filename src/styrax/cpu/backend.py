@@ -1,9 +1,13 @@
-"""The CPU backend as it is asked for: the native runtime is made ready while the compiler's modules are loaded."""
+"""The CPU backend as it is asked for: the native runtime is made ready while the modules of others are loaded."""
 
 from . import runtime
 
 runtime.prepare()
 
+from . import kept_programs  # noqa: E402
 from .client import backend  # noqa: E402
+
+if not kept_programs.expected():  # then the first program will be compiled
+    from . import compilation  # noqa: E402, F401
 
 __all__ = ["backend"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 
 
@@ -56,6 +57,44 @@ def start(function: Callable[[], object], name: str) -> None:
 
     # Not a daemon: LLVM must not be at work while the process takes it apart.
     threading.Thread(target=run, name=name).start()
+
+
+class Backlog:
+    """Things to do one after another in a thread, which is there while there are some. At the end of the process, and
+    where it forks, they are left, unless they are to be done `to_the_end`."""
+
+    __slots__ = ("_changed", "_name", "_to_the_end", "_waiting", "_working")
+
+    def __init__(self, name: str, to_the_end: bool = False):
+        self._name, self._to_the_end = name, to_the_end
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._changed = threading.Condition()
+        self._working = False
+
+    def add(self, function: Callable[[], object]) -> None:
+        with self._changed:
+            self._waiting.append(function)
+            if self._working:
+                return
+            self._working = True
+        start(self._work, self._name)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                left = forking() or not self._to_the_end and not threading.main_thread().is_alive()
+                if not self._waiting or left:
+                    self._working = False
+                    self._changed.notify_all()
+                    return
+                function = self._waiting.popleft()
+            function()
+
+    def settle(self) -> None:
+        """Waits until the thread has nothing to do."""
+        with self._changed:
+            while self._working:
+                self._changed.wait()
 
 
 def forking() -> bool:

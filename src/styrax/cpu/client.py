@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compile.pipeline import compile_to_loops
-from ..compile.program import Kernels
 from ..core import hooks
 from ..core.arrays import backends, host_devices, transfers
 from ..core.arrays.array import Array
@@ -24,11 +22,13 @@ from ..core.settings import config
 from ..core.types import avals, physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
-from . import llvm, microkernels, runtime, tiers, tiles
-from .code import loaded, text
+from . import kept_programs, llvm, tiers
 from .dispatch import make_caller
 from .eager import Eager
-from .executable import Executable, Memory, drain
+from .executable import Executable, Memory, drain, load
+
+if TYPE_CHECKING:
+    from ..compile.program import Program
 
 _frozen: list[bool] = []  # whether others were seen to freeze objects; to ask is to count them all
 
@@ -97,24 +97,29 @@ class CpuBackend:
                 sizes: Recorder | None = None, **_: Any) -> Executable:
         """The machine code of a program, which is the same for all devices. With `sizes`, its shapes are known only
         when it is called."""
-        machine = llvm.host()
         out_avals = closed.out_avals
+        if avals.explicit:
+            closed = hooks.on_summands(closed)
+        closed = physical.lower(closed)
         with _without_collections():
-            if avals.explicit:
-                closed = hooks.on_summands(closed)
-            program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None,
-                                       Kernels(tiles.available(), microkernels.kernels()))
-            level = tiers.first_level(program)
-            ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
+            request = kept_programs.Request(closed, name, donated, sizes)
+            made = request.find()
+            if made is None:
+                from . import compilation  # loads the compiler
+
+                made = compilation.compiled(closed, name, donated, sizes)
+                request.keep(made)
         kind = Executable
-        if program.builder.host_calls:
+        if made.calls_host:
             from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]
-        hasty = level == llvm.BRIEF and program.work >= tiers.INSTANT
-        if hasty and llvm.at_hand(units, 1):
+        hasty, level = made.hasty, made.level
+        if hasty and llvm.at_hand(made.units, 1):
             hasty, level = False, 1
-        executable = kind(program, loaded(program, ir, units, level), ir, self._devices[0], out_avals)
+        library = load(made.units, name, level)
+        lowered = made.lowered or _lowering(closed, name, donated, sizes)
+        executable = kind(made.interface, made.constants, library, self._devices[0], out_avals, lowered)
         if hasty:
-            tiers.Promotion(executable, units)
+            tiers.Promotion(executable, made.units)
         return executable
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
@@ -156,6 +161,21 @@ class CpuBackend:
         """An array over memory of others, contiguous and aligned for its elements; `owner` keeps it."""
         memory = Memory(aval.size * aval.dtype.itemsize, device or self._devices[0], address, owner)
         return Array(shaped(aval.shape, aval.dtype, aval.weak_type), memory)
+
+
+def _lowering(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Recorder | None
+              ) -> Callable[[], tuple[Program, str]]:
+    """Gives the loops of a program whose code came from the disk."""
+    closed = closed.replace(jaxpr=closed.jaxpr.replace())  # the other one keeps the code, which keeps this
+
+    def lowered() -> tuple[Program, str]:
+        from . import compilation
+
+        again = compilation.compiled(closed, name, donated, sizes).lowered
+        assert again is not None
+        return again()
+
+    return lowered
 
 
 def _numpy_address(x: np.ndarray) -> int:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from ..compile.instrumentation import CLOCK, instrumented
 from ..core.programs.places import Place
 from . import llvm
-from .code import loaded, text
+from .code import text
+from .executable import load
 
 if TYPE_CHECKING:
     from .executable import Executable
@@ -95,7 +96,7 @@ def clocked(executable: Executable) -> Iterator[tuple[Sequence[Place], Clock]]:
     between."""
     program, places = instrumented(executable.program)
     with Clock(len(places)) as clock:
-        ir, units = text(program)
-        library = loaded(program, ir, units)
+        _, units = text(program)
+        library = load(units, program.name, 1)
         with executable.running(library):
             yield places, clock

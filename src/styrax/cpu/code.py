@@ -6,7 +6,7 @@ from ..compile.ir.loopir import Call, Transpose, statements
 from ..compile.pipeline import debugging
 from ..compile.program import Program
 from ..core.settings import progress
-from . import butterflies, libraries, llvm, microkernels, runtime, turning
+from . import butterflies, llvm, microkernels, runtime, turning
 from .frames import LONG
 from .outlining import outlined
 from .segments import Main
@@ -66,13 +66,9 @@ def _called(program: Program) -> set[str]:
             for s in statements(program.statements) if isinstance(s, (Call, Transpose))}
 
 
-def loaded(program: Program, ir: str, units: list[str], level: int = 1) -> llvm.Library:
-    """The code of a program, in the process, made by LLVM with the effort of a level."""
+def shown(name: str, ir: str) -> None:
+    """Prints what was asked for."""
     if debugging("llvm"):
-        print(f"-- llvm {program.name}\n{ir}")
-    if "@blas_" in ir or "@lapack_" in ir:
-        libraries.open_ahead()
+        print(f"-- llvm {name}\n{ir}")
     if debugging("asm"):
-        print(f"-- asm {program.name}\n{llvm.asm(ir)}")
-    progress.stage = "machine code"
-    return llvm.load_units(units, program.name, level)
+        print(f"-- asm {name}\n{llvm.asm(ir)}")

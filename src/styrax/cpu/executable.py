@@ -6,20 +6,20 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..compile import costs
-from ..compile.pipeline import Program
 from ..core.arrays.array import Array, array_type
 from ..core.arrays.backends import Elsewhere
 from ..core.arrays.devices import Device
+from ..core.settings import progress
 from ..core.tracing.trace import Tracer, get_aval, raise_leak
 from . import llvm, native_queue, runtime, stubs
 from .dispatch import make_caller
 
 if TYPE_CHECKING:
+    from ..compile.program import Program
     from ..core.programs.places import Place
     from .clock import Clock
     from .tiers import Promotion
@@ -108,39 +108,76 @@ def drain() -> None:
         _queue[0].drain()
 
 
+def load(units: Sequence[str], name: str, level: int) -> llvm.Library:
+    """The code of a program, in the process, made by LLVM with the effort of a level."""
+    if any("@blas_" in unit or "@lapack_" in unit for unit in units):
+        from . import libraries
+
+        libraries.open_ahead()
+    progress.stage = "machine code"
+    return llvm.load_units(units, name, level)
+
+
+class Interface(NamedTuple):
+    """What who calls a program must know of it."""
+
+    name: str
+    generic: bool  # whether sizes are known only when it is called
+    arguments: int
+    live_inputs: list[int]  # the arguments that it reads or writes
+    in_bytes: int  # of all arguments, where sizes are known
+    out_bytes: list[int]
+    hollow: frozenset[int]  # results without memory
+    taken: dict[int, int]  # results that take over the memory of a donated argument: result number -> argument number
+    workspace: int
+    fuelled: bool  # whether it has loops of unknown length, which are tried with the fuel of a short program
+    queued: bool  # whether it is known to take long
+
+
+class Compiled(NamedTuple):
+    """A program of which LLVM is still to make machine code, or has made it before."""
+
+    interface: Interface
+    constants: Sequence[Any]
+    units: list[str]  # its LLVM IR, in parts that are compiled apart
+    level: int  # LLVM's effort for its first calls
+    hasty: bool  # whether it is to be optimised when it proves hot
+    calls_host: bool  # whether it calls Python functions of this process
+    lowered: Callable[[], tuple[Program, str]] | None = None  # gives its loops, and its LLVM IR
+
+
 class Executable:
     """A compiled program: call it with arrays, get arrays."""
 
     trial = QUEUED  # the fuel of a first try
-    __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
+    __slots__ = ("_lowered", "interface", "library", "entry", "out_bytes", "constants", "constant_addresses", "device",
                  "name", "live_inputs", "taken", "workspace", "results", "special", "queued", "fuelled", "address",
                  "hollow", "promotion", "__weakref__")
 
-    def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
-        self.program = program.replace(closed=None) if program.statements else program  # (which keeps this code)
-        self.ir = ir
-        self.name = program.name
+    def __init__(self, interface: Interface, constants: Sequence[Any], library: Any, device: Device,
+                 out_avals: Sequence[Any], lowered: Callable[[], tuple[Program, str]]):
+        self._lowered = lowered
+        self.interface = interface
+        self.name = interface.name
         self.device = device
         self.take_code(library)
-        self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
-                          for b in program.outputs]
-        self.constants = [_as_array(value, device.client).block_until_ready() for _, value in program.constants]
+        self.out_bytes = interface.out_bytes
+        self.constants = [_as_array(value, device.client).block_until_ready() for value in constants]
         self.constant_addresses = [c.buffer.address for c in self.constants]
-        self.hollow = frozenset(k for k, b in enumerate(program.outputs) if b is None)  # results without memory
-        self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
-        self.workspace = program.placement.workspace
-        inputs = {b: i for i, b in enumerate(program.inputs) if b is not None}
-        # results that take over the memory of a donated argument: result number -> argument number
-        roots = [None if b is None else program.placement.root(b) for b in program.outputs]
-        self.taken = {k: inputs[b] for k, b in enumerate(roots) if b in inputs}
+        self.hollow = interface.hollow
+        self.live_inputs = interface.live_inputs
+        self.workspace = interface.workspace
+        self.taken = interface.taken
         self.special = self.hollow.union(self.taken)
         self.results = [(k, a, array_type(a), size)
                         for k, (a, size) in enumerate(zip(out_avals, self.out_bytes, strict=True))]
-        # Loops of unknown length are tried with the fuel of a short program. What has overwritten an argument cannot
-        # be run once more.
-        self.fuelled = program.least_work is not None
-        work = program.work if program.least_work is None or self.taken else program.least_work
-        self.queued = not program.generic and work >= QUEUED
+        self.fuelled = interface.fuelled
+        self.queued = interface.queued
+
+    @property
+    def program(self) -> Program:
+        """Its loops. Where the code came from the disk, they are made for who asks."""
+        return self._lowered()[0]
 
     def take_code(self, library: Any) -> None:
         """From now on runs this code."""
@@ -197,8 +234,8 @@ class Executable:
 
     def direct(self) -> Callable[..., list[Any]]:
         """What calls it in the fewest steps."""
-        count = len(self.program.inputs)
-        if not self.straight or self.program.generic or count + len(self.results) > stubs.MANY:
+        count = self.interface.arguments
+        if not self.straight or self.interface.generic or count + len(self.results) > stubs.MANY:
             return self
         _, avals, kinds, sizes = zip(*self.results) if self.results else ((),) * 4
         return stubs.stub(self, self, Memory, avals, sizes, kinds, count)
@@ -315,8 +352,8 @@ class Executable:
     def as_text(self, dialect: str | None = None) -> str:
         """Loop IR; "llvm" and "asm" show what follows."""
         if dialect == "asm":
-            return llvm.asm(self.ir)
-        return self.ir if dialect == "llvm" else str(self.program)
+            return llvm.asm(self._lowered()[1])
+        return self._lowered()[1] if dialect == "llvm" else str(self.program)
 
     def machine_code(self) -> dict[bytes, bytes]:
         """The code, optimised, for `Backend.accept` in another process."""
@@ -325,12 +362,13 @@ class Executable:
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
-        arguments = sum(int(b.nbytes) for b in self.program.inputs if b is not None)
         alias = sum(self.out_bytes[k] for k in self.taken)
-        return 0, arguments, sum(self.out_bytes), alias, self.program.placement.workspace
+        return 0, self.interface.in_bytes, sum(self.out_bytes), alias, self.workspace
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimates read off the loops: scalar operations, and bytes loaded and stored."""
+        from ..compile import costs
+
         return costs.analyse(self.program)
 
 

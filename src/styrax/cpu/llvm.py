@@ -7,6 +7,7 @@ loads LLVM, compiles, and stores the result. A hit on disk does not even open LL
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
 import threading
@@ -235,6 +236,8 @@ def _store() -> store.Store | None:
 # Symbols
 # ---------------------------------------------------------------------------------------------------------
 
+# Modules that provide the functions of a prefix; they are loaded when one is wanted.
+_HOMES = {"panels": "microkernels", "pass": "butterflies", "tiles": "tiles", "turn": "turning"}
 _known: dict[str, int] = {}
 _resolvers: list[Callable[[str], int | None]] = []
 _brief_resolvers: list[Callable[[str], int | None]] = []  # for modules of level `BRIEF`
@@ -255,6 +258,9 @@ def add_resolver(resolver: Callable[[str], int | None], brief: bool = False) -> 
 def resolve(symbol: str, brief: bool = False) -> int:
     """Address of an outside symbol: one that was defined, one that a resolver knows, or one of the process
     (C library, libm). Raises LookupError if nobody has it."""
+    home = _HOMES.get(symbol.partition("_")[0])
+    if home is not None:
+        importlib.import_module(f"{__package__}.{home}")
     for resolver in _brief_resolvers if brief else ():
         address = resolver(symbol)
         if address is not None:

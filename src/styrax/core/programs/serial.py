@@ -18,37 +18,26 @@ they are found again in the same process, ``local("name#1")``, or in the ``refer
 from __future__ import annotations
 
 import base64
-import copyreg
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
-from itertools import count
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from collections.abc import Callable, Mapping
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from .. import hooks
 from ..arrays import backends
-from ..arrays.array import Array
-from ..trees.tree import PyTreeDef, tree_structure
+from ..trees.tree import tree_structure
 from ..types import dtypes
-from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, abstract_token
+from ..types.avals import AbstractRef, AbstractValue, ShapedArray, abstract_token
 from ..types.promotion_lattice import short_names
 from . import rules
 from .jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from .primitive import Primitive
-from .text import Names
+from .serial_writer import Writer, extended, kept, local_objects, primitives
 
 _dtype_of_short = {name: d for d, name in short_names.items()}
-_extended: dict[str, Any] = {}  # extended dtypes seen so far, by name
-_locals: WeakValueDictionary[str, Any] = WeakValueDictionary()  # what has no name to import it by
-_kept: dict[str, Any] = {}
-_numbers = count()
-_primitives: dict[str, Primitive] = {}
 # The modules with primitives that are loaded when programs first use them, besides those of `lax`.
 _HOMES = (
     "transforms.checkpoint", "transforms.debugging", "transforms.callbacks", "lax.linalg", "transforms.custom_batching",
@@ -64,7 +53,7 @@ def to_text(program: Jaxpr | ClosedJaxpr) -> str:
     Raises:
       TypeError: a parameter or constant that has no text form.
     """
-    return _Writer().program(program)
+    return Writer().program(program)
 
 
 def parse(text: str, references: Mapping[str, Any] | None = None, dim: Callable[[str], Any] = int) -> Any:
@@ -85,214 +74,23 @@ def known_primitive(name: str) -> Primitive:
     Raises:
       KeyError: there is none.
     """
-    if name not in _primitives:
+    if name not in primitives:
         _collect()
         for home in (*hooks.homes_of_primitives, *_HOMES):
-            if name in _primitives:
+            if name in primitives:
                 break
             if f"styrax.{home}" not in sys.modules:
                 importlib.import_module(f"styrax.{home}")
                 _collect()
-    return _primitives[name]
+    return primitives[name]
 
 
 def _collect() -> None:
     for table in rules.tables.values():
         for primitive in table:
-            _primitives.setdefault(primitive.name, primitive)
+            primitives.setdefault(primitive.name, primitive)
 
 
-_RESERVED = ("lambda", "let", "in", "with", "closed", "info", "aval", "inf", "nan")
-
-
-class _Writer:
-    def __init__(self) -> None:
-        self.names = Names()
-        self.names.reserve(_RESERVED)
-        self.table: dict[Jaxpr, str] = {}
-        self.texts: list[str] = []
-        self.taken: set[str] = set()
-
-    def program(self, program: Jaxpr | ClosedJaxpr) -> str:
-        if isinstance(program, ClosedJaxpr):
-            main = f"closed {self.jaxpr(program.jaxpr)}"
-            if program.consts:
-                main += f" with ({''.join(self.value(c) + ',' for c in program.consts)})"
-        else:
-            main = self.jaxpr(program)
-        return "\n".join([*self.texts, main]) + "\n"
-
-    def jaxpr(self, jaxpr: Jaxpr) -> str:
-        header = f"{{ lambda {self.vars(jaxpr.constvars)}; {self.vars(jaxpr.invars)}. let\n"
-        eqns = "".join(f"    {self.eqn(e)};\n" for e in jaxpr.eqns)
-        outs = "".join(f"{self.atom(v)}, " for v in jaxpr.outvars).rstrip(" ")
-        tail = ""
-        if jaxpr.effects:
-            tail += f" !{self.value(frozenset(jaxpr.effects))}"
-        info = jaxpr.debug_info
-        if info.traced_for or info.func_src_info != "<unknown>":
-            fields = (info.traced_for, info.func_src_info, info.arg_names, info.result_paths)
-            tail += f" info{self.value(tuple(fields))}"
-        return f"{header}{eqns}  in ({outs}){tail} }}"
-
-    def vars(self, variables: Iterable[Var]) -> str:
-        return " ".join(f"{self.name(v)}:{self.aval(v.aval)}" for v in variables)
-
-    def name(self, v: Var) -> str:
-        return "_" if type(v) is DropVar else self.names[v]
-
-    def atom(self, v: Any) -> str:
-        if isinstance(v, Literal):
-            return f"{self.value(v.val)}:{self.aval(v.aval)}"
-        return self.name(v)
-
-    def eqn(self, eqn: JaxprEqn) -> str:
-        _primitives.setdefault(eqn.primitive.name, eqn.primitive)
-        left = self.vars(eqn.outvars)
-        params = " ".join(f"{k}={self.value(v)}" for k, v in eqn.params.items())
-        args = "".join(f" {self.atom(v)}" for v in eqn.invars)
-        effects = f" !{self.value(frozenset(eqn.effects))}" if eqn.effects else ""
-        name = eqn.primitive.name
-        return f"{left}{' ' if left else ''}= {name}{f'[{params}]' if params else ''}{args}{effects}"
-
-    def aval(self, aval: AbstractValue) -> str:
-        if isinstance(aval, AbstractRef):
-            return f"Ref{{{self.aval(aval.inner_aval)}}}{self.extras(aval, ('memory_space', 'kind'))}"
-        if isinstance(aval, AbstractToken):
-            return "Tok"
-        if type(aval) is not ShapedArray:
-            raise TypeError(f"a value of type {aval!r} has no text form")
-        name = dtypes.printed_dtype_name(aval.dtype)
-        if isinstance(aval.dtype, dtypes.ExtendedDType):
-            _extended[name] = aval.dtype
-        shape = ",".join(str(d) if type(d) is int else repr(str(d)) for d in aval.shape)
-        text = f"{name}[{shape}]{'~' if aval.weak_type else ''}"
-        return text + self.extras(aval, ("sharding", "vma", "memory_space"))
-
-    def extras(self, aval: Any, fields: tuple[str, ...]) -> str:
-        parts = [f"{k}={self.value(getattr(aval, k))}" for k in fields if getattr(aval, k)]
-        return f"{{{' '.join(parts)}}}" if parts else ""
-
-    def inner(self, jaxpr: Jaxpr) -> str:
-        name = self.table.get(jaxpr)
-        if name is None:
-            wanted = re.sub(r"\W", "", jaxpr.debug_info.func_name) or "jaxpr"
-            name, n = wanted, 0
-            while name in self.taken:
-                n += 1
-                name = f"{wanted}{n}"
-            self.taken.add(name)
-            text = self.jaxpr(jaxpr)  # writes those inside it to the table first
-            self.table[jaxpr] = name
-            self.texts.append(f"@{name} = {text}")
-        return f"@{name}"
-
-    def value(self, x: Any) -> str:
-        cls = type(x)
-        if x is None or x is Ellipsis or cls in (bool, int, float, str, bytes):
-            return repr(x)
-        if cls is complex:
-            return f"complex({x.real!r}, {x.imag!r})"
-        if hasattr(x, "_is_symbolic_dim"):
-            return f"dim({str(x)!r})"
-        if cls is tuple:
-            return f"({', '.join(map(self.value, x))}{',' if len(x) == 1 else ''})"
-        if cls is list:
-            return f"[{', '.join(map(self.value, x))}]"
-        if cls is dict:
-            return f"dict({', '.join(map(self.value, x.items()))})"
-        if cls in (set, frozenset):
-            return f"{cls.__name__}({', '.join(sorted(map(self.value, x)))})"
-        if cls is slice:
-            return f"slice({self.value(x.start)}, {self.value(x.stop)}, {self.value(x.step)})"
-        if isinstance(x, Jaxpr):
-            return self.inner(x)
-        if isinstance(x, ClosedJaxpr):
-            return f"closed({', '.join([self.inner(x.jaxpr), *map(self.value, x.consts)])})"
-        if isinstance(x, np.dtype):
-            return f"dtype({dtypes.dtype_name(x)!r})" if x in short_names else self.made(x)
-        if isinstance(x, np.generic) and x.dtype in short_names:
-            return f"{short_names[x.dtype]}({self.value(x.item())})"
-        if cls is np.ndarray:
-            return self.array("ndarray", x, "")
-        if isinstance(x, Array) and type(x) is Array:
-            return self.array("array", np.asarray(x), "~" if x.weak_type else "")
-        if isinstance(x, (ShapedArray, AbstractRef, AbstractToken)):
-            return f"aval({self.aval(x)})"
-        if cls is PyTreeDef and _is_plain(x):
-            return f"tree({self.value(x.unflatten([...] * x.num_leaves))})"
-        if isinstance(x, Primitive):
-            _primitives.setdefault(x.name, x)
-            return f"prim({x.name!r})"
-        if isinstance(x, Enum):
-            return f"enum({self.value(cls)}, {x.name!r})"
-        if isinstance(x, (type, FunctionType, BuiltinFunctionType, ModuleType)) or callable(x):
-            return self.reference(x)
-        return self.made(x)
-
-    def array(self, kind: str, x: np.ndarray, weak: str) -> str:
-        if x.dtype not in short_names:
-            raise TypeError(f"an array of dtype {x.dtype} has no text form")
-        shape = ",".join(map(str, x.shape))
-        data = base64.b64encode(np.ascontiguousarray(x).tobytes()).decode()
-        return f'{kind}("{short_names[x.dtype]}[{shape}]{weak}", "{data}")'
-
-    def reference(self, x: Any) -> str:
-        if isinstance(x, ModuleType):
-            return f'ref("{x.__name__}:")'
-        module, name = getattr(x, "__module__", None), getattr(x, "__qualname__", None)
-        if module and name and _resolve(module, name) is x:
-            return f'ref("{module}:{name}")'
-        for key, known in [*_locals.items(), *_kept.items()]:
-            if known is x:
-                return f'local("{key}")'
-        key = f"{getattr(x, '__name__', type(x).__name__)}#{next(_numbers)}"
-        try:
-            _locals[key] = x
-        except TypeError:  # no weak references to it
-            _kept[key] = x
-        return f'local("{key}")'
-
-    def made(self, x: Any) -> str:
-        """An object by the name it has in its module, or by how it is made again, as ``copy`` would."""
-        module = sys.modules.get(type(x).__module__)
-        for name, known in vars(module).items() if module is not None else ():
-            if known is x:
-                return f'ref("{type(x).__module__}:{name}")'
-        try:
-            reducer = copyreg.dispatch_table.get(type(x))  # as pickle asks
-            reduced = reducer(x) if reducer is not None else x.__reduce_ex__(2)
-        except Exception as error:
-            raise TypeError(f"{x!r} of type {type(x)} has no text form: {error}") from error
-        if isinstance(reduced, str):
-            return f'ref("{x.__module__}:{reduced}")'
-        function, args, state, items, pairs = (*reduced, None, None, None)[:5]
-        parts = [args, state, items and list(items), pairs and list(pairs)]
-        if getattr(function, "__name__", "") == "__newobj__":
-            maker, function, parts[0] = "object", args[0], args[1:]
-        else:
-            maker = "make"
-        while len(parts) > 1 and parts[-1] is None:
-            parts.pop()
-        return f"{maker}({', '.join(map(self.value, [function, *parts]))})"
-
-
-def _is_plain(treedef: PyTreeDef) -> bool:
-    """Whether a structure is made of tuples, lists, dicts and None only."""
-    pending = [treedef]
-    while pending:
-        treedef = pending.pop()
-        if not treedef.is_leaf() and treedef.type not in (tuple, list, dict, type(None)):
-            return False
-        pending.extend(treedef.children())
-    return True
-
-
-def _resolve(module: str, name: str) -> Any:
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
 
 
 _TOKEN = re.compile(
@@ -454,7 +252,7 @@ class _Reader:
             return AbstractRef(inner, **self.extras())
         dtype = _dtype_of_short.get(name)
         if dtype is None:
-            dtype = _extended.get(name) or _key_dtype(name)
+            dtype = extended.get(name) or _key_dtype(name)
         if dtype is None:
             self.at -= 1
             raise self.error(f"unknown dtype {name!r}")
@@ -522,7 +320,7 @@ class _Reader:
         if word == "local":
             found = self.references.get(args[0])
             if found is None:
-                found = _locals.get(args[0], _kept.get(args[0]))
+                found = local_objects.get(args[0], kept.get(args[0]))
             if found is None:
                 raise self.error(f"{args[0]!r} is not known here: give it to parse as a reference")
             return found

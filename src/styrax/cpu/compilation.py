@@ -1,0 +1,44 @@
+"""Compiling a program: from its jaxpr to LLVM IR, and what who calls it must know. Loads the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..compile.pipeline import compile_to_loops
+from ..compile.program import Kernels, Program
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.types.dims import Recorder
+from . import effort, llvm, microkernels, tiles
+from .code import shown, text
+from .executable import QUEUED, Compiled, Interface
+
+
+def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Recorder | None) -> Compiled:
+    """Compiles a program on plain arrays. With `sizes`, its shapes are known only when it is called."""
+    program = compile_to_loops(closed, name, donated, llvm.host().vector_bytes, sizes is not None,
+                               Kernels(tiles.available(), microkernels.kernels()))
+    level = effort.first_level(program)
+    ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
+    shown(name, ir)
+    made = program.replace(closed=None) if program.statements else program  # (which keeps its code)
+    return Compiled(interface(program), [value for _, value in program.constants], units, level,
+                    hasty=level == llvm.BRIEF and program.work >= effort.INSTANT,
+                    calls_host=bool(program.builder.host_calls), lowered=lambda: (made, ir))
+
+
+def interface(program: Program) -> Interface:
+    """That of a program with a memory plan."""
+    inputs = {b: i for i, b in enumerate(program.inputs) if b is not None}
+    roots = [None if b is None else program.placement.root(b) for b in program.outputs]
+    taken = {k: inputs[b] for k, b in enumerate(roots) if b in inputs}
+    # What has overwritten an argument cannot be run once more.
+    work = program.work if program.least_work is None or taken else program.least_work
+    return Interface(
+        name=program.name, generic=program.generic, arguments=len(program.inputs),
+        live_inputs=[i for i, b in enumerate(program.inputs) if b is not None],
+        in_bytes=0 if program.generic else sum(int(b.nbytes) for b in program.inputs if b is not None),
+        out_bytes=[b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
+                   for b in program.outputs],
+        hollow=frozenset(k for k, b in enumerate(program.outputs) if b is None), taken=taken,
+        workspace=program.placement.workspace, fuelled=program.least_work is not None,
+        queued=not program.generic and work >= QUEUED)

@@ -1,0 +1,28 @@
+"""LLVM's effort for the first calls of a program: code is generated quickly where the first one ends sooner by that."""
+
+from __future__ import annotations
+
+from ..compile.costs import instructions
+from ..compile.pipeline import debugging
+from ..compile.program import Program
+from . import llvm
+
+INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making, ever
+GAIN = 40e-6  # seconds, about, that LLVM saves with each expression of a program by generating code quickly
+LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
+SEARCH = 32  # turns, about, of a library's loops that end by themselves: searches, insertions, series
+
+
+def first_level(program: Program) -> int:
+    """LLVM's effort for the first calls of a program: `BRIEF` where the first one ends sooner by that."""
+    if program.work < INSTANT:
+        return llvm.BRIEF
+    if program.builder.host_calls or debugging("-tiers"):
+        return 1
+    if program.least_work is not None and any(program.donated):
+        return 1  # it may turn for long, and cannot be begun anew
+    if program.generic:
+        return llvm.BRIEF
+    # Kernels that are called are no slower. Loops of unknown length are tried for a short time only.
+    own = instructions(program.statements, endless=1.0, called=False, ending=SEARCH)
+    return llvm.BRIEF if own * LOSS < len(program.builder.arena.nodes) * GAIN else 1

@@ -1,0 +1,168 @@
+"""Compiled programs on disk, found by their jaxprs: a process that has them needs no compiler.
+
+An entry is what the compiler made of a program but its machine code, which `llvm` finds by the text. It holds for as
+long as the modules that it was made with are what they were: all of the package that were loaded then.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ..core.programs import keys
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.settings import config
+from ..core.types.dims import Recorder
+from . import background, llvm, llvm_library, runtime, store, tiles
+from .executable import Compiled, Interface
+
+LARGE = 1 << 20  # bytes of constants, besides those of the jaxpr, from which a program is not kept
+_BORN = time.time_ns()
+_PACKAGE = __name__.partition(".")[0]
+_stores: dict[str, tuple[store.Store, bool]] = {}
+_writer = background.Backlog("styrax-keep", to_the_end=True)
+
+
+def _place() -> tuple[store.Store, bool] | None:
+    """Where programs are kept, and whether there were any when this process began; None where none are."""
+    directory = config.cache_directory()
+    if directory is None or not store.enabled() or config.config.debug:
+        return None
+    found = _stores.get(directory)
+    if found is None:
+        programs = os.path.join(directory, "programs")
+        found = _stores.setdefault(directory, (store.Store(programs), os.path.isdir(programs)))
+    return found
+
+
+def expected() -> bool:
+    """Whether earlier processes have kept programs."""
+    place = _place()
+    return place is not None and place[1]
+
+
+class Request:
+    """A program that is wanted: looked for on disk, or compiled and kept there."""
+
+    __slots__ = ("_closed", "_place", "_settings", "_sizes")
+
+    def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Recorder | None):
+        self._place = _place()
+        self._closed, self._sizes = closed, sizes
+        if self._place is not None:
+            machine = llvm.host()
+            asked = None if sizes is None else (sizes.inputs, [*sizes.derived], [*sizes.guards], {**sizes.alias})
+            self._settings = (name, tuple(donated), asked, runtime.num_threads(), tiles.available(),
+                              tuple(config.trace_context()), sys.version_info[:2], machine.triple, machine.cpu,
+                              machine.features)
+
+    def _key(self) -> bytes | None:
+        text = keys.key(self._closed)
+        return None if text is None else store.digest(text.encode(), repr(self._settings).encode(),
+                                                      llvm_library.identity())
+
+    def find(self) -> Compiled | None:
+        """What an earlier process compiled, where that holds for the sizes at hand. What it asked about them is written
+        down as if it had been asked here."""
+        if self._place is None or not self._place[1]:
+            return None
+        kept = self._place[0]
+        key = self._key()
+        payload = None if key is None else kept.get(key)
+        if payload is None:
+            return None
+        modules, interface, constants, units, level, hasty, asked = pickle.loads(payload)
+        if not _is_sound(kept, modules) or self._sizes is not None and not _admitted(self._sizes, *asked):
+            return None
+        own = self._closed.consts
+        return Compiled(Interface(*interface), [own[c] if type(c) is int else c for c in constants], units, level,
+                        hasty, False)
+
+    def keep(self, made: Compiled) -> None:
+        """Writes to disk what was compiled, in a thread."""
+        if self._place is None or made.calls_host:
+            return
+        numbers = {id(c): k for k, c in enumerate(self._closed.consts)}
+        constants = [numbers.get(id(c), c) for c in made.constants]
+        if sum(getattr(c, "nbytes", 0) for c in constants) > LARGE:
+            return
+        sizes = self._sizes
+        asked = None if sizes is None else ([*sizes.derived], [*sizes.guards], {**sizes.alias})
+        _writer.add(lambda: self._write(made, constants, asked))
+
+    def _write(self, made: Compiled, constants: list[Any], asked: Any) -> None:
+        assert self._place is not None
+        kept, key, modules = self._place[0], self._key(), _modules()
+        if key is None or modules is None:
+            return
+        listed = pickle.dumps(modules)
+        digest = store.digest(listed)
+        if not _is_sound(kept, digest):
+            _sound[digest] = kept.put(digest, listed)
+        with suppress(pickle.PicklingError, TypeError, AttributeError):
+            arrays = [c if type(c) is int else np.asarray(c) for c in constants]
+            kept.put(key, pickle.dumps((digest, tuple(made.interface), arrays, made.units, made.level, made.hasty,
+                                        asked)))
+
+
+def _admitted(sizes: Recorder, derived: Any, guards: Any, alias: Any) -> bool:
+    theirs = Recorder(sizes.values[: sizes.inputs])
+    theirs.derived, theirs.guards = derived, guards
+    values = theirs.complete(theirs.values)
+    if not theirs.admits(values):
+        return False
+    sizes.values, sizes.derived, sizes.guards, sizes.alias = values, derived, guards, alias
+    return True
+
+
+def settle() -> None:
+    """Waits for what is being written."""
+    _writer.settle()
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The modules that an entry was made with
+# ---------------------------------------------------------------------------------------------------------
+
+_States = list[tuple[str, tuple[int, int]]]  # files, with their times and sizes
+_seen: dict[str, tuple[int, int] | None] = {}  # as this process saw them first
+_sound: dict[bytes, bool] = {}  # lists of modules -> whether they are what they were
+
+
+def _state(file: str) -> tuple[int, int] | None:
+    if file not in _seen:
+        try:
+            info = os.stat(file)
+            _seen[file] = info.st_mtime_ns, info.st_size
+        except OSError:
+            _seen[file] = None
+    return _seen[file]
+
+
+def _modules() -> _States | None:
+    """The package's modules that are loaded; None where one may have changed since."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and name.partition(".")[0] == _PACKAGE:
+            state = _state(file)
+            if state is None or state[0] >= _BORN:
+                return None
+            found.append((file, state))
+    return sorted(found)
+
+
+def _is_sound(kept: store.Store, modules: bytes) -> bool:
+    known = _sound.get(modules)
+    if known is None:
+        payload = kept.get(modules)
+        known = _sound[modules] = payload is not None and all(
+            _state(file) == state for file, state in pickle.loads(payload))
+    return known

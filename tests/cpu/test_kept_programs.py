@@ -1,0 +1,187 @@
+"""Programs that an earlier process compiled: found by their jaxprs, the same bits, and never where something differs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import styrax
+
+SOURCE = Path(styrax.__file__).parent
+
+# Prints digests of results, then whether the compiler was loaded.
+PROGRAMS = """
+import hashlib, sys
+import numpy as np
+import styrax as jax, styrax.numpy as jnp
+from styrax import lax
+
+def show(tree):
+    for x in jax.tree.leaves(tree):
+        x = np.asarray(x)
+        print(x.dtype, x.shape, hashlib.sha1(np.ascontiguousarray(x).tobytes()).hexdigest())
+
+x = jnp.asarray(np.random.default_rng(0).standard_normal((12, 12)).astype("float32"))
+weights = np.random.default_rng(1).standard_normal((12, 3)).astype("float32")
+show(jax.jit(lambda x: jax.nn.softmax(jnp.tanh(x @ x.T)))(x))
+show(jax.jit(jax.grad(lambda x: jax.nn.relu(x @ weights).sum() + jnp.sin(x).mean()))(x))
+show(jax.jit(jax.vmap(lambda r: jnp.cumsum(r) / (1 + r @ r)))(x))
+show(jax.jit(lambda x: lax.while_loop(lambda c: c[1].sum() < 1e3, lambda c: (c[0] + 1, c[1] * 2), (0, abs(x))))(x))
+show(jax.jit(lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x))(x))
+show(jax.jit(lambda x: lax.cond(x.sum() > 0, jnp.exp, jnp.cos, x))(x))
+show(jax.jit(lambda x: jnp.linalg.solve(x, x[:, :2]) + jnp.fft.fft(x).real[:, :2])(x))
+show(jax.jit(lambda x: jnp.sort(x, axis=0)[jnp.argmax(x, axis=1)])(x))
+show(jax.jit(lambda k: jax.random.normal(k, (5,)))(jax.random.key(3)))
+show(jax.jit(lambda x: (x.astype("bfloat16") * 3, x.astype("float16"), x > 0, (100 * x).astype("int8")))(x))
+show(jax.jit(lambda x: jnp.where(x > 0, float("nan"), x) + 1j)(x))
+show(jax.jit(lambda x, y: (x + y, y), donate_argnums=0)(x + 0, x))
+show(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x))
+show([x + 1, x[2:5], x.mean(0), jnp.arange(7) * 2, jnp.zeros((0, 3)), jnp.dot(x, x), x.reshape(-1)[::5]])
+show([y + 1, y.sum(1)] if (y := jnp.ones((4, 9))).size else [])
+compiled = jax.jit(lambda x: jnp.exp(x) @ x).lower(x).compile()
+print(len(compiled.as_text()) > 100, compiled.cost_analysis()["flops"] > 0, compiled.memory_analysis() is not None)
+show(compiled(x))
+"""
+LOADED = "\nprint('compiler' if 'styrax.compile.pipeline' in sys.modules else 'disk')"
+
+
+def run(code: str, cache: Path, source: Path = SOURCE.parent, **environment: str) -> list[str]:
+    variables = {**os.environ, "STYRAX_DEBUG": "", "STYRAX_CACHE_DIR": str(cache), "PYTHONPATH": str(source),
+                 **environment}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_results_have_the_same_bits(tmp_path):
+    first = run(PROGRAMS, tmp_path)
+    assert run(PROGRAMS, tmp_path) == first == run(PROGRAMS, tmp_path, STYRAX_CACHE="0")
+
+
+@pytest.mark.parametrize("x64", ["0", "1"])
+def test_the_compiler_is_not_loaded(tmp_path, x64):
+    # all but what asks for loops and costs
+    code = PROGRAMS[: PROGRAMS.index("compiled =")] + LOADED
+    first = run(code, tmp_path, JAX_ENABLE_X64=x64)
+    assert first[-1] == "compiler"
+    again = run(code, tmp_path, JAX_ENABLE_X64=x64)
+    assert again[-1] == "disk"
+    assert again[:-1] == first[:-1]
+
+
+SMALL = """
+import sys
+import numpy as np
+import styrax as jax, styrax.numpy as jnp
+x = jnp.asarray(np.arange(6, dtype="float32"))
+"""
+
+
+def prints(expression: str) -> str:
+    return f"{SMALL}{expression}{LOADED}"
+
+
+@pytest.mark.parametrize("before, after", [
+    ("c = np.ones(6, 'f4')\nprint(jax.jit(lambda x: x + c)(x))",
+     "c = 2 * np.ones(6, 'f4')\nprint(jax.jit(lambda x: x + c)(x))"),
+    ("print(jax.jit(lambda x: x * 2)(x))", "print(jax.jit(lambda x: x * 3)(x))"),
+    ("print(jax.jit(lambda x: x * np.float32(0))(x))", "print(jax.jit(lambda x: x * np.float32(-0.))(x))"),
+    ("n = np.uint32(0x7fc00000).view('f4')\nprint(np.asarray(jax.jit(lambda x: jnp.full(2, n))(x)).view('u4'))",
+     "n = np.uint32(0xffc00001).view('f4')\nprint(np.asarray(jax.jit(lambda x: jnp.full(2, n))(x)).view('u4'))"),
+    ("print(jax.jit(lambda x: jnp.sum(x))(x))", "print(jax.jit(lambda x: jnp.max(x))(x))"),
+    ("print(jax.jit(lambda x: x[1:3])(x))", "print(jax.jit(lambda x: x[2:4])(x))"),
+])
+def test_programs_that_differ_are_others(tmp_path, before, after):
+    alone = run(prints(after), tmp_path / "other")
+    run(prints(before), tmp_path)
+    assert run(prints(after), tmp_path) == alone
+
+
+def test_eager_operations_for_other_sizes(tmp_path):
+    code = SMALL + "n = int(sys.argv[1]) if sys.argv[1:] else 0\n"
+    sizes = [3, 17, 1, 200, 64]
+    for n in sizes:
+        text = code + f"n = {n}\ny = jnp.asarray(np.arange(2 * n, dtype='f4').reshape(n, 2))\nprint((y + 1).sum(), " \
+                      "y.mean(0), (y @ y.T).shape, y[:, 1:].max(), y.reshape(2, -1)[0, :1])"
+        assert run(text, tmp_path) == run(text, tmp_path / "none", STYRAX_CACHE="0")
+
+
+def test_a_changed_module_makes_programs_void(tmp_path):
+    package = tmp_path / "source" / "styrax"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    code = prints("print(jax.jit(jnp.sin)(x))")
+    old = 1_600_000_000
+    for file in package.rglob("*.py"):
+        os.utime(file, (old, old))
+    run(code, tmp_path, package.parent)
+    assert run(code, tmp_path, package.parent)[-1] == "disk"
+    rules = package / "lax" / "elementwise" / "families.py"
+    os.utime(rules, (old + 1, old + 1))
+    assert run(code, tmp_path, package.parent)[-1] == "compiler"
+
+
+def test_modules_newer_than_the_process_are_not_trusted(tmp_path):
+    package = tmp_path / "source" / "styrax"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    late = 4_000_000_000
+    os.utime(package / "lax" / "casting.py", (late, late))
+    code = prints("print(jax.jit(jnp.sin)(x))")
+    run(code, tmp_path, package.parent)
+    assert run(code, tmp_path, package.parent)[-1] == "compiler"
+
+
+def test_other_threads_and_instructions_have_programs_of_their_own(tmp_path):
+    code = prints("print(jax.jit(jnp.sin)(x))")
+    run(code, tmp_path)
+    assert run(code, tmp_path, STYRAX_NUM_THREADS="7")[-1] == "compiler"
+    assert run(code, tmp_path, XLA_FLAGS="--xla_cpu_max_isa=SSE4_2")[-1] == "compiler"
+    assert run(code, tmp_path)[-1] == "disk"
+
+
+@pytest.mark.parametrize("program", [
+    "f = jax.jit(lambda x: jax.pure_callback(lambda x: 2 * x, x, x))",
+    "from styrax.extend.core import Primitive\nfrom styrax.interpreters import mlir\np = Primitive('p')\n"
+    "p.def_abstract_eval(lambda x: x)\nmlir.register_lowering(p, mlir.lower_fun(lambda x: x * FACTOR, False))\n"
+    "f = jax.jit(lambda x: p.bind(x))",
+])
+def test_programs_with_functions_of_the_user_are_compiled(tmp_path, program):
+    for factor in (2, 3):
+        code = prints(f"FACTOR = {factor}\n{program.replace('2 * x', f'{factor} * x')}\nprint(f(x)[1])")
+        assert run(code, tmp_path)[-2:] == [f"{factor}.0", "compiler"]
+
+
+def test_damaged_entries_do_no_harm(tmp_path):
+    code = prints("print(jax.jit(jnp.sin)(x))")
+    first = run(code, tmp_path)
+    for file in (tmp_path / "programs").iterdir():
+        file.write_bytes(file.read_bytes()[:-7] + b"damaged")
+    assert run(code, tmp_path) == first
+    assert run(code, tmp_path)[-1] == "disk"
+
+
+def test_a_program_is_written_though_the_process_ends_at_once(tmp_path):
+    code = prints("jax.jit(lambda x: jnp.sin(x) + jnp.cos(x))(x)")
+    run(code, tmp_path)
+    assert run(code, tmp_path)[-1] == "disk"
+
+
+def test_unused_captures_are_freed(tmp_path):
+    # code from the disk keeps nothing of its jaxpr alive through a cycle
+    code = SMALL + """
+import gc, weakref
+gc.collect(); gc.disable()
+def f():
+    big = jnp.ones(50) * 3
+    g = jax.jit(lambda x: x[0] + big)
+    g(x).block_until_ready()
+    return weakref.ref(big)
+r = f()
+jax.clear_caches()
+print(r() is None)
+"""
+    assert run(code, tmp_path) == run(code, tmp_path)
