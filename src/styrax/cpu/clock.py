@@ -14,7 +14,6 @@ from ..compile.instrumentation import CLOCK, instrumented
 from ..core.programs.places import Place
 from . import llvm
 from .code import text
-from .executable import load
 
 if TYPE_CHECKING:
     from .executable import Executable
@@ -96,7 +95,6 @@ def clocked(executable: Executable) -> Iterator[tuple[Sequence[Place], Clock]]:
     between."""
     program, places = instrumented(executable.program)
     with Clock(len(places)) as clock:
-        _, units = text(program)
-        library = load(units, program.name, 1)
+        library = llvm.load_units(text(program)[1], program.name, 1)
         with executable.running(library):
             yield places, clock

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.programs import keys
+from ..core.programs import program_keys
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.types.dims import Recorder
@@ -64,7 +64,7 @@ class Request:
                               machine.features)
 
     def _key(self) -> bytes | None:
-        text = keys.key(self._closed)
+        text = program_keys.key(self._closed)
         return None if text is None else store.digest(text.encode(), repr(self._settings).encode(),
                                                       llvm_library.identity())
 

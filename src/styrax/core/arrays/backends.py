@@ -122,7 +122,7 @@ class Backend(Protocol):
 
 
 # platform -> module that defines `backend`; the first is the default platform
-modules: dict[str, str] = {"cpu": "styrax.cpu.backend"}
+modules: dict[str, str] = {"cpu": "styrax.cpu.startup"}
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
 everywhere: dict[str, Sequence[Device]] = {}  # platform -> the devices of all processes, where there are several

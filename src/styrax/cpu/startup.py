@@ -8,6 +8,6 @@ from . import kept_programs  # noqa: E402
 from .client import backend  # noqa: E402
 
 if not kept_programs.expected():  # then the first program will be compiled
-    from . import compilation  # noqa: E402, F401
+    from . import compilation  # noqa: F401
 
 __all__ = ["backend"]
