@@ -179,6 +179,11 @@ class Executable:
         """Its loops. Where the code came from the disk, they are made for who asks."""
         return self._lowered()[0]
 
+    @property
+    def ir(self) -> str:
+        """Its LLVM IR."""
+        return self._lowered()[1]
+
     def take_code(self, library: Any) -> None:
         """From now on runs this code."""
         self.promotion: Promotion | None = None
@@ -352,8 +357,8 @@ class Executable:
     def as_text(self, dialect: str | None = None) -> str:
         """Loop IR; "llvm" and "asm" show what follows."""
         if dialect == "asm":
-            return llvm.asm(self._lowered()[1])
-        return self._lowered()[1] if dialect == "llvm" else str(self.program)
+            return llvm.asm(self.ir)
+        return self.ir if dialect == "llvm" else str(self.program)
 
     def machine_code(self) -> dict[bytes, bytes]:
         """The code, optimised, for `Backend.accept` in another process."""

@@ -12,15 +12,17 @@ from . import rules
 from .jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn
 from .serial_writer import Writer
 
-LARGE = 64 << 20  # bytes of a constant from which it is not looked at
+LARGE = 64 << 20  # bytes of constants from which they are not looked at
 _RULES = ("styrax.lax.", "styrax.random.", "styrax.transforms.", "styrax.core.")  # where rules of our own are from
 
 
 def key(program: ClosedJaxpr) -> str | None:
-    """The key of a program; None for one that has functions in it, or primitives that are not our own."""
+    """The key of a program; None for one that has functions in it, primitives that are not our own, or much else."""
+    if sum(getattr(c, "nbytes", 0) for c in program.consts) > LARGE:
+        return None
     try:
         return _KeyWriter().program(program)
-    except TypeError:
+    except Exception:  # objects of others among the parameters may do anything
         return None
 
 
