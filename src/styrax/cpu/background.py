@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -60,13 +61,14 @@ def start(function: Callable[[], object], name: str) -> None:
 
 
 class Backlog:
-    """Things to do one after another in a thread, which is there while there are some. At the end of the process, and
-    where it forks, they are left, unless they are to be done `to_the_end`."""
+    """Things to do one after another in a thread, which is there while there are some. Where the process forks they
+    wait for the next, and at its end they are left, unless they are to be done `to_the_end`. With `patience` the thread
+    begins so many seconds later: whoever adds to it may be in a hurry, and only one of them runs Python."""
 
-    __slots__ = ("_changed", "_name", "_to_the_end", "_waiting", "_working")
+    __slots__ = ("_changed", "_name", "_patience", "_to_the_end", "_waiting", "_working")
 
-    def __init__(self, name: str, to_the_end: bool = False):
-        self._name, self._to_the_end = name, to_the_end
+    def __init__(self, name: str, to_the_end: bool = False, patience: float = 0.0):
+        self._name, self._to_the_end, self._patience = name, to_the_end, patience
         self._waiting: deque[Callable[[], object]] = deque()
         self._changed = threading.Condition()
         self._working = False
@@ -80,9 +82,12 @@ class Backlog:
         start(self._work, self._name)
 
     def _work(self) -> None:
+        main, end = threading.main_thread(), time.monotonic() + self._patience
+        while time.monotonic() < end and main.is_alive() and not forking():
+            main.join(0.02)
         while True:
             with self._changed:
-                left = forking() or not self._to_the_end and not threading.main_thread().is_alive()
+                left = forking() or not self._to_the_end and not main.is_alive()
                 if not self._waiting or left:
                     self._working = False
                     self._changed.notify_all()

@@ -27,7 +27,7 @@ LARGE = 1 << 20  # bytes of constants, besides those of the jaxpr, from which a 
 _BORN = time.time_ns()
 _PACKAGE = __name__.partition(".")[0]
 _stores: dict[str, tuple[store.Store, bool]] = {}
-_writer = background.Backlog("styrax-keep", to_the_end=True)
+_writer = background.Backlog("styrax-keep", to_the_end=True, patience=0.3)
 
 
 def _place() -> tuple[store.Store, bool] | None:
