@@ -17,15 +17,21 @@ from __future__ import annotations
 
 import platform
 
-from ..compile.program import Panels
+from typing import TYPE_CHECKING
+
 from . import llvm
 from .on_demand import Family
+
+if TYPE_CHECKING:  # programs from the disk need no compiler
+    from ..compile.program import Panels
 
 STEPS = 16  # of b: 32 KB of 32 columns, which stay in the second cache with the blocks of a
 
 
 def kernels() -> dict[str, Panels]:
     """The kinds that the host has, with the sums that its registers hold."""
+    from ..compile.program import Panels
+
     host = llvm.host()
     if host.vector_bytes == 64:
         rows, vectors = 14, 2  # 28 of 32 registers

@@ -15,9 +15,12 @@ rows are transposed within each 16 bytes, which costs processors and LLVM little
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from ..compile.ir.loopir import BufferKind, Transpose
 from .on_demand import Family
+
+if TYPE_CHECKING:  # programs from the disk need no compiler
+    from ..compile.ir.loopir import Transpose
 
 TYPES = {2: "i16", 4: "float", 8: "double"}
 
@@ -43,6 +46,8 @@ def turned(parts: Sequence[str], v: str, op: Callable[[str], str]) -> list[str]:
 
 def goes_in(s: Transpose) -> bool:
     """Whether rows become columns; else a tile in scratch memory becomes rows again."""
+    from ..compile.ir.loopir import BufferKind
+
     return s.target.kind is BufferKind.SCRATCH or s.source.kind is not BufferKind.SCRATCH
 
 
