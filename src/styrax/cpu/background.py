@@ -94,6 +94,7 @@ class Backlog:
                     return
                 function = self._waiting.popleft()
             function()
+            del function  # with all that it holds
 
     def settle(self) -> None:
         """Waits until the thread has nothing to do."""

@@ -16,7 +16,6 @@ Functionality, ACM TOMS 41 (2015).
 from __future__ import annotations
 
 import platform
-
 from typing import TYPE_CHECKING
 
 from . import llvm
@@ -32,6 +31,11 @@ def kernels() -> dict[str, Panels]:
     """The kinds that the host has, with the sums that its registers hold."""
     from ..compile.program import Panels
 
+    return {kind: Panels(*sums) for kind, sums in _kinds().items()}
+
+
+def _kinds() -> dict[str, tuple[int, int]]:
+    """The same as plain numbers: rows, and columns."""
     host = llvm.host()
     if host.vector_bytes == 64:
         rows, vectors = 14, 2  # 28 of 32 registers
@@ -41,7 +45,7 @@ def kernels() -> dict[str, Panels]:
         rows, vectors = 6, 2  # 12 of 16
     else:
         return {}
-    shape = Panels(rows, vectors * host.vector_bytes // 4)
+    shape = rows, vectors * host.vector_bytes // 4
     kinds = ["f32"]
     if host.vector_bytes == 64 and "avx512bf16" in host.available:
         kinds.append("bf16")
@@ -230,9 +234,8 @@ _I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
 
 def _source_of(symbol: str) -> str | None:
     kind, _, rows = symbol.removeprefix("panels_").partition("_")
-    if kind not in kernels():
-        return None
-    return source(kind, int(rows), kernels()[kind].columns, llvm.host().vector_bytes)
+    known = _kinds().get(kind)
+    return known and source(kind, int(rows), known[1], llvm.host().vector_bytes)
 
 
 family = Family("panels", _source_of, tiered=True)
