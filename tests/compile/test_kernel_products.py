@@ -132,3 +132,51 @@ def test_derivatives_batches_and_loops():
     for _ in range(4):
         want = (want.astype(np.float64) @ square.astype(np.float64)).astype(BF16)
     np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), atol=2e-2)
+
+
+# the function, its operands' shapes, and whether they are computed along what is packed
+COMPUTED = {
+    "right, along columns": (lambda x, y: x @ (y - y.mean(0)), (40, 300), (300, 3000), True),
+    "right, ragged": (lambda x, y: x @ jnp.where(y > 0, y, 0.5), (61, 299), (299, 3001), True),
+    "left, along terms": (lambda x, y: (2 * x + 1) @ y, (1500, 64), (64, 3000), True),
+    "both": (lambda x, y: (x + 1) @ (y * 3), (61, 299), (299, 3001), True),
+    "right, along terms": (lambda x, y: x @ (y + 1).T, (40, 300), (3000, 300), False),
+    "left, transposed": (lambda x, y: (x * 2).T @ y, (300, 100), (300, 3000), False),
+    "right, of a row": (lambda x, y: x @ (y * jnp.linspace(0, 1, 3000)), (40, 300), (300, 3000), True),
+    "batched": (lambda x, y: jax.vmap(jnp.matmul)(x, y + 1), (3, 50, 300), (3, 300, 1000), True),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, BF16])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_operands(name, dtype):
+    f, left, right, _ = COMPUTED[name]
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype(dtype) for s in (left, right))
+    x.flat[7], y.flat[11] = np.inf if dtype == np.float32 else 1.0, np.nan
+    with jax.enable_x64(True):
+        wide = np.asarray(f(jnp.asarray(x.astype(np.float64)), jnp.asarray(y.astype(np.float64))))
+    before = runtime.num_threads()
+    results = []
+    try:
+        for threads in (1, 2):
+            runtime.set_num_threads(threads)
+            results.append(np.asarray(jax.jit(f)(x, y)))
+    finally:
+        runtime.set_num_threads(before)
+    assert results[0].tobytes() == results[1].tobytes()
+    scale = np.abs(wide[np.isfinite(wide)]).max()
+    close = 2e-2 if dtype == BF16 else 1e-5
+    np.testing.assert_allclose(results[0].astype(np.float64), wide, rtol=close, atol=close * scale)
+
+
+@pytest.mark.skipif("f32" not in microkernels.kernels(), reason="no kernel on this host")
+@pytest.mark.parametrize("name", [name for name, row in COMPUTED.items() if row[-1]])
+def test_what_lies_side_by_side_is_computed_where_it_is_packed(name):
+    f, left, right, _ = COMPUTED[name]
+
+    def temporaries(f):
+        return jax.jit(f).lower(jnp.ones(left), jnp.ones(right)).compile().memory_analysis().temp_size_in_bytes
+
+    more = temporaries(f) - temporaries(jnp.matmul)
+    assert more < 4 * min(np.prod(left), np.prod(right)) / 2

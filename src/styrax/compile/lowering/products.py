@@ -6,14 +6,13 @@ program whose sizes are known only when it runs is either one for large products
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.expr import Expr, Index, coefficient, unwrap
-from ..ir.values import Computed, Shape, Stored, Value
+from ..ir.expr import LOADS, Expr, Index, coefficient, unwrap, walk
+from ..ir.values import Computed, Stored, Value
 from . import panel_products, tile_products
 from .number_types import is_complex
 
@@ -64,10 +63,14 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     assert isinstance(lhs.dtype, np.dtype) and isinstance(rhs.dtype, np.dtype)
     if dtype == np.float32 == rhs.dtype and loops_do_better(m, n, k, _runs_along(b, rhs, rhs_free)):
         return None
-    kernel = _kernel(b, lhs.dtype, rhs.dtype, dtype, m, n, k)
-    if kernel is not None:
-        return kernel(_cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
-                      _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
+    if b.kernels.tiles and (found := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
+        return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
+                                     _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
+    if (found := panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)) and panel_products.pays(m, n, k,
+                                                                                              lhs.dtype in BLAS):
+        return panel_products.product(
+            b, found, dtype, _to_be_packed(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract, lhs_contract),
+            _to_be_packed(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract, rhs_free), shape)
     if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
         return None
     if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, 4)
@@ -111,16 +114,6 @@ def _runs_along(b: Builder, value: Value, dims: Dims) -> bool:
     return dims[-1] == value.ndim - 1
 
 
-def _kernel(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype, m: Index, n: Index,
-            k: Index) -> Callable[[Stored, Stored, Shape], Value] | None:
-    """What multiplies operands of such dtypes and sizes in matrix units or vector registers, if that pays."""
-    if b.kernels.tiles and (found := tile_products.kind(lhs, rhs, out)) and tile_products.pays(m, n, k):
-        return partial(tile_products.product, b, found, out)
-    if (found := panel_products.kind(b, lhs, rhs, out)) and panel_products.pays(m, n, k, lhs in BLAS):
-        return partial(panel_products.product, b, found, out)
-    return None
-
-
 def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims) -> Matrices:
     """The operand's matrices where it lies, if its strides allow; else from a packed copy."""
     stored = b.view(value)
@@ -148,6 +141,31 @@ def _cubic(b: Builder, value: Value, shape: Sequence[Index], *dims: Dims) -> Sto
         return b.reshaped(moved, shape)
     ((_, step),) = found.batch
     return Stored(b, found.value.buffer, tuple(shape), value.dtype, (step, found.row, found.column), found.value.offset)
+
+
+def _to_be_packed(b: Builder, value: Value, shape: Sequence[Index], batch: Dims, free: Dims, contract: Dims,
+                  along: Dims) -> Value:
+    """The same for who packs it. What is computed of elements that lie side by side `along` some dimensions is computed
+    where it is packed, which reads each element once."""
+    if not (isinstance(value, Computed) and len(batch) <= 1 and len(free) == len(contract) == 1
+            and _computed_along(b, value, along[0])):
+        return _cubic(b, value, shape, batch, free, contract)
+    order = [*batch, *free, *contract]
+
+    def at(index: tuple[Expr, ...]) -> Expr:
+        place = dict(zip(order, index[-len(order) :], strict=True))
+        return value.at([place[d] for d in range(value.ndim)])
+
+    return b.value(shape, value.dtype, at)
+
+
+def _computed_along(b: Builder, value: Computed, dim: int) -> bool:
+    """Whether a value takes some computing, of elements that neighbours in a dimension have side by side or share."""
+    index, e = value.probe()
+    loads = [n.args[0] for n in walk([e]) if n.op in LOADS]
+    steps = [coefficient(b.arena, place, index[dim]) for place in loads]
+    return e.op not in ("load", "complex") and all(
+        s is not None and s.op == "const" and s.attr in (0, 1) for s in steps)
 
 
 def _is_one(x: Index) -> bool:
