@@ -94,6 +94,8 @@ def prints(expression: str) -> str:
     ("n = np.uint32(0x7fc00000).view('f4')\nprint(np.asarray(jax.jit(lambda x: jnp.full(2, n))(x)).view('u4'))",
      "n = np.uint32(0xffc00001).view('f4')\nprint(np.asarray(jax.jit(lambda x: jnp.full(2, n))(x)).view('u4'))"),
     ("print(jax.jit(lambda x: jnp.sum(x))(x))", "print(jax.jit(lambda x: jnp.max(x))(x))"),
+    ("print(jax.jit(lambda x: np.float32(0.1) / (x / 3))(x[1:]))",
+     "jax.config.update('styrax_numerics', 'strict')\nprint(jax.jit(lambda x: np.float32(0.1) / (x / 3))(x[1:]))"),
     ("print(jax.jit(lambda x: x[1:3])(x))", "print(jax.jit(lambda x: x[2:4])(x))"),
 ])
 def test_programs_that_differ_are_others(tmp_path, before, after):
