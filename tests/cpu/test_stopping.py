@@ -70,7 +70,8 @@ def test_memory_that_cannot_be_had(shape):
     def again(asked):
         """The program with other sizes of scratch memory."""
         ir = asked(generate(code.program).text())
-        return Executable(code.program, llvm.load(ir, "qr"), ir, code.device, avals)(x)
+        return Executable(code.interface, code.constants, llvm.load(ir, "qr"), code.device, avals,
+                          lambda: (code.program, ir))(x)
 
     q, r = again(lambda ir: ir)
     np.testing.assert_allclose(q @ r, x, atol=1e-4)
