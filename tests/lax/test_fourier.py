@@ -17,7 +17,7 @@ RELATIVE = {"float32": 2e-6, "float64": 1e-14}
 # of each way that lines are taken: a few points, one line as rows and columns, lines side by side (with a last block
 # that overlaps the one before), one axis among others, and each of these by a convolution
 SHAPES = [(1,), (2,), (3,), (13,), (16,), (100,), (1024,), (3, 8), (20, 8), (100, 7), (65, 24), (5, 1000), (300, 60),
-          (17,), (97,), (509,), (67, 17), (40, 34), (0, 4), (2, 3, 5)]
+          (17,), (97,), (509,), (67, 17), (40, 34), (37, 164), (3, 2 * 127), (67, 131), (40, 262), (0, 4), (2, 3, 5)]
 
 
 def draw(shape, dtype="float32", seed=0):
@@ -71,7 +71,7 @@ def test_several_axes(shape):
 
 
 def test_every_length():
-    for n in (*range(1, 40), 49, 53, 81, 121, 125, 127, 128, 169):
+    for n in (*range(1, 40), 49, 53, 81, 107, 113, 121, 125, 127, 128, 131, 169, 289, 361):
         z = draw((n,), "complex64", n)
         matrix = np.exp(-2j * np.pi * (np.outer(np.arange(n), np.arange(n)) % n) / n)
         close(styrax.jit(lambda z, n=n: lax.fft(z, "FFT", (n,)))(z), matrix @ z, "float32")

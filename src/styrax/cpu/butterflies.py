@@ -17,7 +17,8 @@ There are `width` lines, a multiple of LANES. FROM and TO tell how elements lie,
 of such after each other: `pairs` are complex numbers, whose parts change places where they are `exchanged`; of `apart`
 ones the imaginary parts stand `part` numbers behind the real ones. To `turned` ones, too, after element k of a line has
 been multiplied with a complex number of its own at `turns`, laid out as `apart` ones. FACTORS are `some` of shape [2,
-m, RADIX], real parts first; or `none`, in a last pass, whose results are multiplied with `scale`.
+m, RADIX], real parts first; or `none`, in a last pass, whose results are multiplied with `scale`. The butterflies of
+radices up to 13 are straight-line code, those of larger primes loops over results and points.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .on_demand import Family
 Pair = tuple[str, str]  # the names of both parts of a complex number
 _TYPES = {4: "float", 8: "double"}
 _NAME = re.compile(r"pass_(\d+)_(pairs|apart)_(pairs|apart|turned)_(some|none)_(4|8)_(\d+)")
+WRITTEN_OUT = 13  # the largest radix whose butterfly is straight-line code
 _COUNTS = ("m", "stride", "width", "source_unit", "source_part", "source_exchanged", "target_unit", "target_part",
            "target_exchanged", "turns_unit", "turns_part")
 
@@ -162,6 +164,19 @@ class _Pass(_Block):
         self.symbol, self.radix, self.source, self.target, self.factors = symbol, radix, source, target, factors
 
     def text(self) -> str:
+        self.body()
+        intrinsic = f"@llvm.fmuladd.{suffix(self.t, self.lanes)}"
+        counts = ", ".join(f"i64 %{name}" for name in _COUNTS)
+        return "\n".join([f"declare {self.v} {intrinsic}({self.v}, {self.v}, {self.v})", *self.constants(),
+                          f"define void @{self.symbol}(ptr %source, ptr %target, ptr %factors, ptr %turns, {counts}, "
+                          f"{self.t} %scale) nounwind {{", *self.lines, "  ret void", "}"])
+
+    def constants(self) -> list[str]:
+        """The lines of what stands before the function."""
+        return []
+
+    def body(self) -> None:
+        """The lines of the function."""
         radix, turned = self.radix, self.target == "turned"
         ends = ("source", "target", "turns") if turned else ("source", "target")
         numbers = {end: 2 if kind == "pairs" else 1 for end, kind in (("source", self.source), ("target", self.target))}
@@ -194,11 +209,6 @@ class _Pass(_Block):
         self._again("lane", self.lanes, "width", "next_lanes", "end_lanes")
         self._again("q", 1, "stride", "next_q", "end_q")
         self._again("p", 1, "m", "next_p", "done")
-        intrinsic = f"@llvm.fmuladd.{suffix(self.t, self.lanes)}"
-        counts = ", ".join(f"i64 %{name}" for name in _COUNTS)
-        return "\n".join([f"declare {self.v} {intrinsic}({self.v}, {self.v}, {self.v})",
-                          f"define void @{self.symbol}(ptr %source, ptr %target, ptr %factors, ptr %turns, {counts}, "
-                          f"{self.t} %scale) nounwind {{", *self.lines, "  ret void", "}"])
 
     def _again(self, var: str, step: int, extent: str, loop: str, after: str) -> None:
         """The end of a loop."""
@@ -282,13 +292,108 @@ class _Pass(_Block):
         return self.op(f"{select} {x[1]}, {self.v} {x[0]}"), self.op(f"{select} {x[0]}, {self.v} {x[1]}")
 
 
+class _PrimePass(_Pass):
+    """A pass of a large odd prime radix: what `_odd_prime` writes out, in loops over results and points. The roots of
+    unity stand in a table."""
+
+    def constants(self) -> list[str]:
+        table = [part for j in range(self.radix) for part in unit_root(j, self.radix)]
+        numbers = ", ".join(f"{self.t} {literal(self.dtype.type(x), self.dtype)}" for x in table)
+        return [f"@roots = internal constant [{len(table)} x {self.t}] [{numbers}], align 64"]
+
+    def body(self) -> None:
+        half, turned, v = self.radix // 2, self.target == "turned", self.v
+        ends = ("source", "target", "turns") if turned else ("source", "target")
+        numbers = {"source": 2 if self.source == "pairs" else 1, "target": 2 if self.target == "pairs" else 1}
+        self.lines += ["entry:", f"  %kept = alloca [{4 * half} x {v}], align 64"]
+        scale = self.splat("%scale")
+        across = {end: self.op(f"mul i64 %stride, %{end}_unit") for end in ends}
+        step = self.op(f"mul i64 %m, {across['source']}")
+        flags = {end: self._mask(f"%{end}_exchanged") for end in ends if numbers.get(end) == 2}
+        behind = self.op(f"mul i64 %m, {self.radix}")  # the imaginary parts of factors
+        self.lines += ["  br label %next_p", "next_p:", "  %p = phi i64 [ 0, %entry ], [ %p1, %end_q ]"]
+        row = self.op(f"mul i64 %p, {self.radix}")
+        first = {"source": self.op(f"mul i64 %p, {across['source']}")}
+        first |= {end: self.op(f"mul i64 {row}, {across[end]}") for end in ends[1:]}
+        self.lines += ["  br label %next_q", "next_q:", "  %q = phi i64 [ 0, %next_p ], [ %q1, %end_lanes ]"]
+        along = {end: self.op(f"mul i64 %q, %{end}_unit") for end in ends}
+        self.lines += ["  br label %next_lanes", "next_lanes:",
+                       "  %lane = phi i64 [ 0, %next_q ], [ %lane1, %end_k ]"]
+        at = {end: self.op(f"add i64 %lane, {along[end]}") for end in ends}
+
+        def start(end: str, number: str) -> str:
+            """The address of an element of the butterfly."""
+            element = self.t if numbers.get(end, 1) == 1 else f"{{ {self.t}, {self.t} }}"
+            far = self.op(f"mul i64 {number}, {step if end == 'source' else across[end]}")
+            return self.op(f"getelementptr {element}, ptr %{end}, i64 {self.op(f'add i64 {first[end]}, {far}')}")
+
+        def point(number: str) -> Pair:
+            return self._load(start("source", number), at["source"], flags.get("source", ""))
+
+        def finish(value: Pair, k: str) -> None:
+            if not self.factors:
+                value = self.mul(value[0], scale), self.mul(value[1], scale)
+            elif k != "0":
+                value = self.times(value, self._factor(row, behind, k))
+            if turned:
+                value = self.times(value, self._apart(start("turns", k), at["turns"], "%turns_part"))
+            self._store(value, start("target", k), at["target"], flags.get("target", ""))
+
+        zero = point("0")
+        self.lines += ["  br label %gather", "gather:", "  %j = phi i64 [ 1, %next_lanes ], [ %j1, %gather ]",
+                       *(f"  %total{i} = phi {v} [ {x}, %next_lanes ], [ %sum{i}, %gather ]"
+                         for i, x in enumerate(zero))]
+        x, y = point("%j"), point(self.op(f"sub i64 {self.radix}, %j"))
+        place = self.op(f"getelementptr [4 x {v}], ptr %kept, i64 {self.op('sub i64 %j, 1')}")
+        for i, value in enumerate((*(sums := self.plus(x, y)), *self.minus(x, y))):
+            self.lines.append(f"  store {v} {value}, ptr {self.op(f'getelementptr {v}, ptr {place}, i64 {i}')}")
+        self.lines += [f"  %sum{i} = fadd {v} %total{i}, {s}" for i, s in enumerate(sums)]
+        self.lines += ["  %j1 = add nuw nsw i64 %j, 1", f"  %more_j = icmp sle i64 %j1, {half}",
+                       "  br i1 %more_j, label %gather, label %begin_k", "begin_k:"]
+        finish(("%sum0", "%sum1"), "0")
+        self.lines += ["  br label %next_k", "next_k:", "  %k = phi i64 [ 1, %begin_k ], [ %k1, %after_k ]",
+                       "  br label %add", "add:", "  %i = phi i64 [ 0, %next_k ], [ %i1, %add ]",
+                       "  %root = phi i64 [ %k, %next_k ], [ %root1, %add ]",
+                       *(f"  %part{i} = phi {v} [ {x}, %next_k ], [ %part{i}.n, %add ]"
+                         for i, x in enumerate((*zero, "zeroinitializer", "zeroinitializer")))]
+        here = self.op(f"getelementptr [4 x {v}], ptr %kept, i64 %i")
+        kept = [self.op(f"load {v}, ptr {self.op(f'getelementptr {v}, ptr {here}, i64 {i}')}") for i in range(4)]
+        pair = self.op(f"getelementptr [2 x {self.t}], ptr @roots, i64 %root")
+        cosine = self.splat(self.op(f"load {self.t}, ptr {pair}"))
+        sine = self.splat(self.op(f"load {self.t}, ptr {self.op(f'getelementptr {self.t}, ptr {pair}, i64 1')}"))
+        for i, (value, root) in enumerate(((kept[0], cosine), (kept[1], cosine), (kept[3], sine), (kept[2], sine))):
+            self.lines.append(f"  %part{i}.n = call {v} @llvm.fmuladd.{suffix(self.t, self.lanes)}"
+                              f"({v} {value}, {v} {root}, {v} %part{i})")
+        self.lines += ["  %root2 = add nuw nsw i64 %root, %k", f"  %root3 = sub nsw i64 %root2, {self.radix}",
+                       f"  %inside = icmp slt i64 %root2, {self.radix}",
+                       "  %root1 = select i1 %inside, i64 %root2, i64 %root3", "  %i1 = add nuw nsw i64 %i, 1",
+                       f"  %more_i = icmp slt i64 %i1, {half}", "  br i1 %more_i, label %add, label %after_k",
+                       "after_k:"]
+        re, im, real, imaginary = (f"%part{i}.n" for i in range(4))
+        finish((self.sub(re, real), self.add(im, imaginary)), "%k")
+        finish((self.add(re, real), self.sub(im, imaginary)), self.op(f"sub i64 {self.radix}, %k"))
+        self.lines += ["  %k1 = add nuw nsw i64 %k, 1", f"  %more_k = icmp sle i64 %k1, {half}",
+                       "  br i1 %more_k, label %next_k, label %end_k", "end_k:"]
+        self._again("lane", self.lanes, "width", "next_lanes", "end_lanes")
+        self._again("q", 1, "stride", "next_q", "end_q")
+        self._again("p", 1, "m", "next_p", "done")
+
+    def _factor(self, row: str, behind: str, k: str) -> Pair:
+        """That of result k of this p."""
+        real = self.op(f"add i64 {row}, {k}")
+        parts = [self.op(f"load {self.t}, ptr {self.op(f'getelementptr {self.t}, ptr %factors, i64 {place}')}")
+                 for place in (real, self.op(f"add i64 {real}, {behind}"))]
+        return self.splat(parts[0]), self.splat(parts[1])
+
+
 def source(symbol: str) -> str | None:
     """The text of a pass."""
     found = _NAME.fullmatch(symbol)
     if found is None:
         return None
     radix, begin, end, factors, size, lanes = found.groups()
-    return _Pass(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
+    kind = _Pass if int(radix) <= WRITTEN_OUT else _PrimePass
+    return kind(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
 
 
 family = Family("pass", source, tiered=True)

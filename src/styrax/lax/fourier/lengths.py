@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator
 from functools import cache
 
-PRIMES = (2, 3, 5, 7, 11, 13)  # of lengths that butterflies do; others go by a convolution
-RADICES = (4, 2, 13, 11, 7, 5, 9, 3)
+WRITTEN_OUT = 13  # the largest radix of straight-line code; of larger ones the cost grows with the radix
+# Of lengths that butterflies do; others go by a convolution, which takes as long as a radix of 130.
+PRIMES = tuple(p for p in range(2, 128) if all(p % d for d in range(2, p)))
+RADICES = (4, 2, 13, 11, 7, 5, 9, 3, *(p for p in PRIMES if p > WRITTEN_OUT))
 
 
 def is_smooth(n: int) -> bool:

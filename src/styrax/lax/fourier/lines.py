@@ -5,7 +5,7 @@
 - A line of its own, or a long one, is a matrix of `rows × columns`: its columns are transformed, multiplied with roots
   of unity, and then its rows, which makes columns of the result (D. H. Bailey, FFTs in external or hierarchical
   memory, 1990).
-- A length with a large prime factor is a convolution with a chirp, by transforms of a length that has none
+- A length with a prime factor above 127 is a convolution with a chirp, by transforms of a length that has none
   (L. Bluestein, 1970).
 - Real data of even length are half as many complex numbers (J. Cooley, P. Lewis, P. Welch, 1970).
 """

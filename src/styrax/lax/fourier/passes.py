@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..lane_blocks import counted
-from .lengths import convolution_length, is_smooth, radices
+from .lengths import WRITTEN_OUT, convolution_length, is_smooth, radices
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
@@ -209,4 +209,5 @@ class Lines:
 
 def work_of(length: int, width: int, dtype: np.dtype) -> float:
     """Roughly how many instructions transforms of `width` lines take, with 64 bytes in a vector."""
-    return 4.0 * length * max(1.0, math.log2(length)) * max(1, width * dtype.itemsize // 64)
+    each = sum(max(math.log2(r), r / 4 if r > WRITTEN_OUT else 0.0) for r in radices(length))
+    return 4.0 * length * max(1.0, each) * max(1, width * dtype.itemsize // 64)
