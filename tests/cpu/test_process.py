@@ -97,6 +97,27 @@ jnp.ones(3) + 1
     assert (done.returncode, done.stdout.strip()) == (0, "1000000000.0"), done.stderr
 
 
+@pytest.mark.parametrize("debug", ["verify", ""])
+def test_programs_are_compiled_in_handlers_of_the_exit(tmp_path, debug):
+    # from Python 3.12 on, no thread begins then
+    code = """
+def last():
+    y = jnp.asarray(np.random.default_rng(0).standard_normal((300, 300)).astype("float32"))
+    print(jax.jit(lambda y: jnp.fft.fft(y[0]).real)(y).shape, jax.jit(lambda y: jnp.linalg.inv(y) @ y)(y).shape)
+    def layers(x):
+        for i in range(30):
+            x = jax.nn.softmax(jnp.tanh(x @ y * i)) + jnp.cumsum(x, 0)
+        return x.sum()
+    print(jax.jit(jax.grad(layers))(y).shape)
+atexit.register(last)
+jnp.ones(3) + 1
+"""
+    for _ in range(2):
+        done = run(code, STYRAX_CACHE_DIR=str(tmp_path), STYRAX_DEBUG=debug)
+        assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["(300,) (300, 300)", "(300, 300)"]), done.stderr
+        assert not done.stderr
+
+
 # -- forking --------------------------------------------------------------------------------------------------
 
 CHILD = """

@@ -43,8 +43,8 @@ _forking: list[int] = []  # the thread that forks
 _changed = threading.Condition()
 
 
-def start(function: Callable[[], object], name: str) -> None:
-    """Does such work in a thread of its own."""
+def start(function: Callable[[], object], name: str) -> bool:
+    """Does such work in a thread of its own. False where none begins: from Python 3.12 on, as the interpreter ends."""
     work = Work()
     with _changed:
         _works.append(work)  # a fork right after this waits for it
@@ -57,7 +57,12 @@ def start(function: Callable[[], object], name: str) -> None:
             work.__exit__()
 
     # Not a daemon: LLVM must not be at work while the process takes it apart.
-    threading.Thread(target=run, name=name).start()
+    try:
+        threading.Thread(target=run, name=name).start()
+    except RuntimeError:
+        work.__exit__()
+        return False
+    return True
 
 
 class Backlog:
@@ -79,7 +84,8 @@ class Backlog:
             if self._working:
                 return
             self._working = True
-        start(self._work, self._name)
+        if not start(self._work, self._name):
+            self._working = False
 
     def _work(self) -> None:
         main, end = threading.main_thread(), time.monotonic() + self._patience

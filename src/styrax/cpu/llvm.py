@@ -150,9 +150,12 @@ def load_units(texts: Sequence[str], name: str, level: int) -> Library:
             with suppress(CompileError):  # `load` will say what is wrong
                 blobs[text] = _blob(key, text, level)
 
-    helpers = [threading.Thread(target=compile_ahead, args=(text,)) for text in parts]
-    for helper in helpers:
-        helper.start()
+    helpers = []
+    for text in parts:
+        helper = threading.Thread(target=compile_ahead, args=(text,))
+        with suppress(RuntimeError):  # no thread begins as the interpreter ends
+            helper.start()
+            helpers.append(helper)
     compile_ahead(main)
     for helper in helpers:
         helper.join()

@@ -42,7 +42,9 @@ class Family:
             more = min(len(wanted), threads - self._working)
             self._working += max(more, 0)
         for _ in range(more):
-            background.start(self._compile_waiting, "styrax-kernels")
+            if not background.start(self._compile_waiting, "styrax-kernels"):  # who calls them compiles them
+                with self._changed:
+                    self._working -= 1
 
     def address(self, symbol: str, level: int = 1) -> int | None:
         """Where a function is; None where there is none of this name."""

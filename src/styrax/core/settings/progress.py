@@ -50,7 +50,10 @@ class shown:
 
             self._done = threading.Event()
             self._thread = threading.Thread(target=self._tell, name="styrax-progress", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # no thread begins as the interpreter ends
+                self._stream = None
 
     def __exit__(self, *_: object) -> None:
         global stage
