@@ -12,7 +12,7 @@ from . import rules
 from .jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn
 from .serial_writer import Writer
 
-LARGE = 64 << 20  # bytes of constants from which they are not looked at
+LARGE = 4 << 20  # bytes of constants from which to look at them takes as long as to compile
 _RULES = ("styrax.lax.", "styrax.random.", "styrax.transforms.", "styrax.core.")  # where rules of our own are from
 
 
