@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import styrax
+from styrax.cpu import store
 
 SOURCE = Path(styrax.__file__).parent
 
@@ -164,6 +165,24 @@ def test_damaged_entries_do_no_harm(tmp_path):
         file.write_bytes(file.read_bytes()[:-7] + b"damaged")
     assert run(code, tmp_path) == first
     assert run(code, tmp_path)[-1] == "disk"
+
+
+def test_entries_of_another_version_are_not_read(tmp_path):
+    code = prints("print(jax.jit(jnp.sin)(x))")
+    first = run(code, tmp_path)
+    kept = store.Store(str(tmp_path / "programs"))
+    for file in (tmp_path / "programs").iterdir():
+        for other in (b"", b"short", bytes(store.KEY_BYTES) + b"of another form"):
+            kept.put(bytes.fromhex(file.name), other)
+            assert run(code, tmp_path) == first
+
+
+def test_eager_operations_that_unify_sizes_are_found(tmp_path):
+    # whether rows and columns are as many is asked while the program is compiled, if not before
+    code = prints("y = jnp.asarray(np.ones((5, 5), 'f4'))\nprint((y @ y + y.T).sum(), jnp.trace(y), (y + y[0]).max())")
+    first = run(code, tmp_path)
+    again = run(code, tmp_path)
+    assert again[:-1] == first[:-1] and again[-1] == "disk"
 
 
 def test_a_program_is_written_though_the_process_ends_at_once(tmp_path):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..core.programs import program_keys
@@ -60,8 +61,8 @@ class Request:
             machine = llvm.host()
             asked = None if sizes is None else (sizes.inputs, [*sizes.derived], [*sizes.guards], {**sizes.alias})
             self._settings = (name, tuple(donated), asked, runtime.num_threads(), tiles.available(),
-                              tuple(config.trace_context()), sys.version_info[:2], machine.triple, machine.cpu,
-                              machine.features)
+                              tuple(config.trace_context()), sys.version_info[:2], np.__version__,
+                              ml_dtypes.__version__, machine.triple, machine.cpu, machine.features)
 
     def _key(self) -> bytes | None:
         text = program_keys.key(self._closed)
@@ -78,8 +79,11 @@ class Request:
         payload = None if key is None else kept.get(key)
         if payload is None:
             return None
-        modules, interface, constants, units, level, hasty, asked = pickle.loads(payload)
-        if not _is_sound(kept, modules) or self._sizes is not None and not _admitted(self._sizes, *asked):
+        # The list of modules comes first: only what this version of the package has written is read as that.
+        if not _is_sound(kept, payload[: store.KEY_BYTES]):
+            return None
+        interface, constants, units, level, hasty, asked = pickle.loads(payload[store.KEY_BYTES :])
+        if self._sizes is not None and not _admitted(self._sizes, *asked):
             return None
         own = self._closed.consts
         return Compiled(Interface(*interface), [own[c] if type(c) is int else c for c in constants], units, level,
@@ -108,8 +112,8 @@ class Request:
             _sound[digest] = kept.put(digest, listed)
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             arrays = [c if type(c) is int else np.asarray(c) for c in constants]
-            kept.put(key, pickle.dumps((digest, tuple(made.interface), arrays, made.units, made.level, made.hasty,
-                                        asked)))
+            kept.put(key, digest + pickle.dumps((tuple(made.interface), arrays, made.units, made.level, made.hasty,
+                                                 asked)))
 
 
 def _admitted(sizes: Recorder, derived: Any, guards: Any, alias: Any) -> bool:
@@ -163,6 +167,6 @@ def _is_sound(kept: store.Store, modules: bytes) -> bool:
     known = _sound.get(modules)
     if known is None:
         payload = kept.get(modules)
-        known = _sound[modules] = payload is not None and all(
+        known = _sound[modules] = payload is not None and store.digest(payload) == modules and all(
             _state(file) == state for file, state in pickle.loads(payload))
     return known

@@ -55,7 +55,8 @@ class _KeyWriter(Writer):
         return ""
 
     def dim(self, d: Any) -> str:
-        return repr(sorted(d.recorder.canonical(d.terms).items())) if type(d) is Dim else super().dim(d)
+        # As it was traced: which sizes are one may be found out while the program is compiled.
+        return repr(sorted(d.terms.items())) if type(d) is Dim else super().dim(d)
 
     def array(self, kind: str, x: np.ndarray, weak: str) -> str:
         if x.nbytes > LARGE or x.dtype.hasobject:
