@@ -153,7 +153,7 @@ def _state(file: str) -> tuple[int, int] | None:
 def _modules() -> _States | None:
     """The package's modules that are loaded; None where one may have changed since."""
     found = []
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # other threads import
         file = getattr(module, "__file__", None)
         if file is not None and name.partition(".")[0] == _PACKAGE:
             state = _state(file)

@@ -329,6 +329,14 @@ def constants(mesh):
 
 
 @program
+def large_constants(mesh):
+    big = np.cos(np.arange(8 * 512, dtype=np.float32)).reshape(8, 512)
+    x = put(big + 1, mesh, "x", "y")
+    return (jax.jit(lambda x: x * big)(x), jax.jit(lambda x: x[:, :8] @ big + jnp.sin(big))(x),
+            jax.jit(lambda x: (x.T @ big)[:4])(x), jax.jit(jax.grad(lambda x: jnp.sum(x * x * big[::-1])))(x))
+
+
+@program
 def ahead_of_time(mesh):
     x = put(A, mesh, "x", "y")
     f = jax.jit(lambda x: (x * 2, x.sum(axis=0)), out_shardings=(None, NamedSharding(mesh, P("y"))))

@@ -73,7 +73,7 @@ class Described:
                          spread: tuple[Sequence[NamedSharding], Sequence[NamedSharding]], donated: Sequence[bool],
                          compiler_options: Mapping[str, options.Option]) -> CompiledAhead:
         """A program for several devices, for arguments and results under these shardings."""
-        entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries, spread, len(devices.devices))
+        entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries, spread, devices.whole)
         made = CompiledAhead(closed, name, entry, self, devices.devices, compiler_options)
         made.in_shardings, made.out_shardings = spread
         return made

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...compile.jaxprs.dead_equations import drop_unused
 from ...core.arrays.devices import Sharding
+from ...core.arrays.shardings import NamedSharding
 from ...core.programs.jaxpr import ClosedJaxpr, Literal, Var
 from ...core.types import dtypes, physical
 from ...core.types.avals import AbstractToken, AbstractValue
@@ -32,14 +33,15 @@ class Entry:
       text: the StableHLO module.
 
     Args:
-      spread: how arguments and results are spread, for a program that is parted among so many `devices`.
+      spread: how arguments and results are spread, for a program that is parted among devices.
+      whole: how what each of these devices has whole is spread: constants, which XLA would part as it sees fit.
     """
 
     __slots__ = ("aliases", "callbacks", "closed", "constants", "kept", "read", "text")
 
     def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], callbacks: Numbered,
                  libraries: Collection[str], spread: tuple[Sequence[Sharding], Sequence[Sharding]] | None = None,
-                 devices: int = 1):
+                 whole: NamedSharding | None = None):
         closed = drop_unused(physical.lower(closed))  # which need not have rules
         jaxpr = closed.jaxpr
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
@@ -66,9 +68,9 @@ class Entry:
         module = Module(f"jit_{name}", libraries=libraries, sharded=spread is not None)
         module.callbacks = self.callbacks = callbacks
         results: Sequence[str] = ()
-        if spread is not None and module.meshes is not None:
-            module.meshes.devices = devices
-            told = [None] * len(outer) + [spread[0][i] for i in self.read]
+        if spread is not None and whole is not None and module.meshes is not None:
+            module.meshes.devices = whole.mesh.size
+            told = [whole] * len(outer) + [spread[0][i] for i in self.read]
             attributes = module.meshes.attributes(attributes, told, self.closed.in_avals)
             kept = [spread[1][k] for k in self.kept]
             results = module.meshes.attributes([""] * len(kept), kept, self.closed.out_avals)

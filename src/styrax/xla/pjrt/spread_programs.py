@@ -130,7 +130,7 @@ class SpreadExecutable(Executable):
         self.closed, self.name, self.together, self.plugin = closed, name, device, client.plugin
         self.in_shardings, self.out_shardings = spread
         entry = self.entry = Entry(closed, name, donated, Numbered(client._callbacks, []), client.libraries, spread,
-                                   len(device.devices))
+                                   device.whole)
         self.loaded, self.chosen = client.loaded(entry.text, device.devices, compiler_options)
         self.read = entry.read
         self.whole = [[client.buffer(c, d) for c in entry.constants] for d in device.own]
