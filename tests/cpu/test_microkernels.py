@@ -9,6 +9,8 @@ import pytest
 from styrax.cpu import llvm, microkernels
 
 SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)
+INDIRECT = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 7)
+NARROW = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
 ELEMENTS = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i16": np.int16}
 HOST = microkernels.kernels()
 # kind, rows, columns, bytes of a vector: what the host uses, fewer rows, and what hosts with shorter vectors use
@@ -56,3 +58,49 @@ def test_every_edge(kind, rows, columns, vector_bytes):
                 want = np.full(around.shape, -5.0)
                 want[1:-1, 20:-20] = x.astype(np.float64) @ y.astype(np.float64).T
                 np.testing.assert_array_equal(around, want)  # sums of whole numbers are exact
+
+
+@pytest.mark.parametrize("kind, result", [(kind, result) for kind in HOST for result in sorted(HOST[kind].narrow)])
+def test_sums_are_rounded_once(kind, result):
+    rows, columns = 5, HOST[kind].columns
+    library = llvm.load(microkernels.source(kind, rows, columns, llvm.host().vector_bytes, result=result), "panels")
+    kernel = SIGNATURE(library.address(f"panels_{kind}_{rows}_{result}"))
+    rng = np.random.default_rng(0)
+    for m, n, k in ((3, 5, 40), (rows * microkernels.BLOCKS, columns, 3000), (11, columns - 1, 20)):
+        x, y = (rng.integers(-9, 9, shape).astype(ELEMENTS[kind]) for shape in ((m, k), (n, k)))
+        x[0, 0], x[1, 1] = np.inf, np.nan
+        (a, steps), (b, _) = packed(x, rows, False), packed(y, columns, True)
+        around = np.full((m + 2, n + 40), -5, NARROW[result])
+        kernel(a.ctypes.data, b.ctypes.data, around[1:-1, 20:-20].ctypes.data, around.strides[0], m, n, steps)
+        want = np.full(around.shape, -5, np.float64)
+        with np.errstate(invalid="ignore"):
+            want[1:-1, 20:-20] = x.astype(np.float64) @ y.astype(np.float64).T
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(around.astype(np.float64), want.astype(NARROW[result]).astype(np.float64))
+
+
+@pytest.mark.parametrize("kind, result", [(kind, result) for kind in HOST for result in ["", *sorted(HOST[kind].narrow)]])
+def test_steps_that_share_rows(kind, result):
+    """Lines of rows whose steps begin where offsets say, and of which only some terms are used."""
+    height, columns = 4, HOST[kind].columns
+    name = f"panels_{kind}_{height}{f'_{result}' if result else ''}_indirect"
+    library = llvm.load(microkernels.source(kind, height, columns, llvm.host().vector_bytes, True, result), "panels")
+    kernel = INDIRECT(library.address(name))
+    rng, word = np.random.default_rng(0), 4 // np.dtype(ELEMENTS[kind]).itemsize
+    for rows, lines, steps, used in ((1, 1, 1, 16), (9, 3, 30, 12), (4, 4, 5, 1), (7, 2, 60, 16)):
+        a = aligned((200, 16 * word), ELEMENTS[kind])
+        a[:] = rng.integers(-3, 4, a.shape)
+        offsets = rng.integers(0, 120, steps).astype(np.int32)
+        y = np.zeros((columns, steps, 16 * word), ELEMENTS[kind])
+        y[:, :, : used * word] = rng.integers(-3, 4, (columns, steps, used * word))
+        b, _ = packed(y.reshape(columns, -1), columns, True)
+        a_line, n = 17, columns - 3
+        out = np.full((lines * rows + 1, n), 77, NARROW.get(result, np.int32 if kind == "i16" else np.float32))
+        kernel(a.ctypes.data, offsets.ctypes.data, b.ctypes.data, out.ctypes.data, out.strides[0], rows, lines,
+               64 * a_line, 4 * used, n, steps)
+        for line in range(lines):
+            for row in range(rows):
+                found = a[offsets + line * a_line + row].astype(np.float64).ravel()
+                want = (y.reshape(columns, -1).astype(np.float64) @ found)[:n]
+                np.testing.assert_array_equal(out[line * rows + row], want.astype(out.dtype))
+        assert (out[-1] == 77).all()

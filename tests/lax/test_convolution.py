@@ -8,6 +8,7 @@ import pytest
 
 import styrax
 from styrax import lax
+from styrax.cpu import microkernels, tiles
 from styrax.transforms.api import jvp, vjp, vmap
 from tests.lax.oracle import check, program, results
 
@@ -204,3 +205,71 @@ X, K = np.zeros((1, 2, 5, 5), np.float32), np.zeros((3, 2, 3, 3), np.float32)
 def test_errors(lhs, rhs, strides, padding, kwargs, error, message):
     with pytest.raises(error, match=message):
         program(lambda: lax.conv_general_dilated(lhs, rhs, strides, padding, **kwargs))
+
+
+# -- by kernels of products ----------------------------------------------------------------------------------
+
+# large enough for a kernel: channels that fill rows, many and few; strides in phases, dilation, groups, holes, layouts
+LARGE = [
+    ((2, 9, 8, 64), (3, 3, 64, 32), (1, 1), "SAME", dict(dimension_numbers=NHWC)),
+    ((3, 70, 40), (3, 40, 33), (1,), "VALID", dict(dimension_numbers=("NHC", "HIO", "NHC"))),
+    ((2, 21, 19, 3), (7, 7, 3, 64), (2, 2), [(2, 3), (3, 2)], dict(dimension_numbers=NHWC)),
+    ((2, 24, 11, 13), (48, 24, 3, 2), (3, 2), "SAME", dict()),
+    ((1, 15, 14, 32), (2, 3, 32, 20), (2, 1), [(0, 4), (1, 0)], dict(rhs_dilation=(3, 2), dimension_numbers=NHWC)),
+    ((2, 10, 12, 80), (3, 3, 40, 64), (1, 1), "SAME", dict(feature_group_count=2, dimension_numbers=NHWC)),
+    ((2, 32, 9, 9), (32, 32, 3, 3), (1, 1), [(1, 2), (2, 1)], dict(lhs_dilation=(2, 2))),
+    ((2, 6, 7, 5, 16), (2, 3, 2, 16, 48), (1, 2, 1), "SAME", dict(dimension_numbers=("NDHWC", "DHWIO", "NDHWC"))),
+    ((64, 34, 34, 8), (32, 32, 8, 24), (1, 1), "VALID", dict(dimension_numbers=NHWC)),  # as gradients of kernels are
+    ((4, 9, 9, 100), (1, 1, 100, 50), (1, 1), "VALID", dict(dimension_numbers=NHWC)),
+    ((1, 3, 3000), (48, 3, 40), (1,), "SAME", dict()),
+]
+KINDS = [("bfloat16", "float32"), ("bfloat16", "bfloat16"), ("int8", "int32"), ("uint8", "int32"),
+         ("float16", "float16")]
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+@pytest.mark.parametrize("case", LARGE, ids=ids)
+def test_short_numbers(case, kinds):
+    """Sums of whole numbers are exact, and rounded once."""
+    _, _, strides, padding, kwargs = case
+    low = 0 if kinds[0] == "uint8" else -3
+    x, y = (rng.integers(low, 4, shape).astype(kinds[0]) for shape in case[:2])
+    found = styrax.jit(lambda x, y: lax.conv_general_dilated(
+        x, y, strides, padding, preferred_element_type=np.dtype(kinds[1]), **kwargs))(x, y)
+    want = jax.lax.conv_general_dilated(x.astype(np.float32), y.astype(np.float32), strides, padding, **kwargs)
+    found, want = np.asarray(found), np.asarray(want).astype(kinds[1])
+    np.testing.assert_array_equal(found.astype(np.float64), want.astype(np.float64))
+
+
+def test_short_numbers_go_by_kernels():
+    there = tiles.available() or "bf16" in microkernels.kernels()
+    for case in LARGE:
+        _, _, strides, padding, kwargs = case
+        x, y = (np.zeros(shape, "bfloat16") for shape in case[:2])
+        text = styrax.jit(lambda x, y, s=strides, p=padding, k=kwargs: lax.conv_general_dilated(x, y, s, p, **k)).lower(
+            x, y).compile().as_text("loops")
+        assert ("_indirect(" in text) == there, case
+
+
+def test_infinities_stay_where_they_are():
+    """What fills rows up is not multiplied with them."""
+    x = np.ones((1, 12, 12, 24), "bfloat16")
+    x[0, 5, 6, 7], x[0, 0, 0, 0] = np.nan, np.inf
+    y = np.ones((3, 3, 24, 40), "bfloat16")
+    found = np.asarray(styrax.jit(lambda x, y: lax.conv_general_dilated(
+        x, y, (1, 1), "SAME", dimension_numbers=NHWC))(x, y)).astype(np.float32)
+    assert np.isnan(found).any(-1).sum() == 9 and np.isinf(found).any(-1).sum() == 4
+
+
+def test_short_numbers_in_derivatives_and_batches():
+    x, y = (rng.integers(-2, 3, shape).astype("bfloat16") for shape in ((2, 3, 10, 10, 32), (3, 3, 32, 24)))
+
+    def loss(module):
+        def f(x, y):
+            out = module.lax.conv_general_dilated(x, y, (2, 1), "SAME", dimension_numbers=NHWC)
+            return (out.astype(np.float32) ** 2).sum()
+        return module.jit(module.vmap(module.grad(f, (0, 1)), (0, None)))
+
+    for a, b in zip(loss(styrax)(x, y), loss(jax)(x, y), strict=True):
+        b = np.asarray(b).astype(np.float32)
+        np.testing.assert_allclose(np.asarray(a).astype(np.float32), b, atol=2e-2 * np.abs(b).max())

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 class Panels(NamedTuple):
-    """The sums that a product in vector registers holds (`cpu.microkernels`): at most so many rows, and the columns."""
+    """What kernels of products in vector registers do (`cpu.microkernels`): the sums that they hold, at most so many
+    rows, and columns; the blocks of rows that a call may have; the kinds of narrower results."""
 
     rows: int
     columns: int
+    blocks: int
+    narrow: frozenset[str]
 
 
 class Kernels(NamedTuple):

@@ -8,6 +8,15 @@ generated code calls, for blocks of ROWS rows::
         dimension. a is packed as blocks of ROWS rows: step after step, in each row after row, 16 words. b is packed
         step after step: 16 rows of a word for each column. c's rows of 4-byte sums lie `c_row` bytes apart.
 
+    declare void @panels_KIND_ROWS_indirect(ptr a, ptr offsets, ptr b, ptr c, i64 c_row, i64 rows, i64 lines,
+                                            i64 a_line, i64 used, i64 columns, i64 steps) nounwind
+        The same for `lines` times `rows` rows, and the first `used` bytes of each step. a's rows of 16 words lie one
+        after the other, and those of step k begin with the row of number offsets[k], an i32: steps may share rows, as
+        the taps of a convolution do (implicit products). A line's lie `a_line` bytes after those of the line before,
+        and its results behind them.
+
+With `_bf16` or `_f16` behind ROWS c has numbers of that kind, each rounded once; there are at most 16 blocks of rows.
+
 Kinds: `f32` (a word is one element), `bf16` (two; sums in float32, subnormal numbers count as zero) and `i16` (two;
 sums in int32 that wrap around). Van Zee and van de Geijn, BLIS: A Framework for Rapidly Instantiating BLAS
 Functionality, ACM TOMS 41 (2015).
@@ -16,7 +25,7 @@ Functionality, ACM TOMS 41 (2015).
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import llvm
 from .on_demand import Family
@@ -24,14 +33,18 @@ from .on_demand import Family
 if TYPE_CHECKING:  # programs from the disk need no compiler
     from ..compile.program import Panels
 
-STEPS = 16  # of b: 32 KB of 32 columns, which stay in the second cache with the blocks of a
+STEPS = 24  # of b at most: 48 KB of 32 columns, which stay in the second cache with the blocks of a
+BLOCKS = 16  # of rows that a call may have
+NARROW = {"bf16": "bfloat", "f16": "half"}
 
 
 def kernels() -> dict[str, Panels]:
     """The kinds that the host has, with the sums that its registers hold."""
     from ..compile.program import Panels
 
-    return {kind: Panels(*sums) for kind, sums in _kinds().items()}
+    needs = {"f16": {"avx512bw", "avx512vl"}, "bf16": {"avx512bf16", "avx512bw", "avx512vl"}}
+    narrow = frozenset(name for name in NARROW if llvm.host().available >= needs[name])
+    return {kind: Panels(*sums, BLOCKS, frozenset() if kind == "i16" else narrow) for kind, sums in _kinds().items()}
 
 
 def _kinds() -> dict[str, tuple[int, int]]:
@@ -54,26 +67,68 @@ def _kinds() -> dict[str, tuple[int, int]]:
     return dict.fromkeys(kinds, shape)
 
 
-def source(kind: str, rows: int, columns: int, vector_bytes: int) -> str:
-    """The kernel of a kind for blocks of so many rows."""
-    return _Kernel(kind, rows, columns, vector_bytes // 4).text()
+def source(kind: str, rows: int, columns: int, vector_bytes: int, indirect: bool = False, result: str = "") -> str:
+    """The kernel of a kind for blocks of so many rows. `result`: what becomes of sums, one of `NARROW`."""
+    return _Kernel(kind, rows, columns, vector_bytes // 4, _INDIRECT if indirect else _DIRECT, result).text()
+
+
+class _Form(NamedTuple):
+    """What differs between kernels of packed rows and those of rows that are found by offsets: parts of their text."""
+
+    suffix: str = ""
+    left: str = "ptr %a"
+    more: str = ""  # parameters
+    a_block: str = "mul i64 %steps, {a_step}"  # from a block of a to the next,
+    slice: str = "mul i64 %first, {a_step}"  # to the first step of a slice
+    step: str = "  %x = getelementptr i8, ptr %x.p, i64 0"  # where the rows of a step begin
+    words: str = "64"
+    outer: str = "slice"  # the loop around that of the blocks, and what it begins with
+    a: str = "as"
+    c: str = "c0"
+    kept: str = "kept"
+    line: str = ""
+    line_end: str = ""
+    end: str = "slice_end"
+
+
+_DIRECT = _Form()
+_INDIRECT = _Form(
+    "_indirect", "ptr %a, ptr %offsets", "i64 %lines, i64 %a_line, i64 %used, ",
+    "add i64 0, {a_step}", "add i64 0, 0", """  %number = add i64 %first, %k
+  %first_row.at = getelementptr i32, ptr %offsets, i64 %number
+  %first_row = load i32, ptr %first_row.at, align 4
+  %first_row64 = sext i32 %first_row to i64
+  %offset = mul i64 %first_row64, 64
+  %x = getelementptr i8, ptr %ai, i64 %offset""",
+    "%used", "line", "al", "cl", "kl", """  %c_line = mul i64 %c_row, %rows
+  br label %line
+line:
+  %l = phi i64 [0, %slice], [%l1, %line_end]
+  %al = phi ptr [%as, %slice], [%al1, %line_end]
+  %cl = phi ptr [%c0, %slice], [%cl1, %line_end]
+  %kl = phi ptr [%kept, %slice], [%kept1, %line_end]
+""", """line_end:
+  %l1 = add nuw nsw i64 %l, 1
+  %al1 = getelementptr i8, ptr %al, i64 %a_line
+  %cl1 = getelementptr i8, ptr %cl, i64 %c_line
+  %lines_left = icmp slt i64 %l1, %lines
+  br i1 %lines_left, label %line, label %slice_end
+""", "line_end")
 
 
 class _Kernel:
     """The text of a kernel, and what its lines have in common."""
 
-    def __init__(self, kind: str, rows: int, columns: int, lanes: int):
-        self.kind, self.rows, self.columns, self.lanes = kind, rows, columns, lanes
+    def __init__(self, kind: str, rows: int, columns: int, lanes: int, form: _Form, result: str):
+        self.kind, self.rows, self.columns, self.lanes, self.form, self.result = (
+            kind, rows, columns, lanes, form, result)
         self.vectors = columns // lanes
         self.sum = "i32" if kind == "i16" else "float"
         self.word = "float" if kind == "f32" else "i32"
         self.sums = [f"%s{r}.{v}" for r in range(rows) for v in range(self.vectors)]
 
     def text(self) -> str:
-        n, vector = self.lanes, f"<{self.lanes} x {self.sum}>"
-        masked = f"v{n}{'i32' if self.sum == 'i32' else 'f32'}.p0"
-        declared = [f"declare {vector} @llvm.masked.load.{masked}(ptr, i32, <{n} x i1>, {vector})",
-                    f"declare void @llvm.masked.store.{masked}({vector}, ptr, i32, <{n} x i1>)", *self.declared()]
+        n, vector, form = self.lanes, f"<{self.lanes} x {self.sum}>", self.form
         ramp = ", ".join(f"i32 {i}" for i in range(n))
         counts = f"<{n} x i32>"
         masks = "\n".join(f"  %least{v} = sub i32 %columns32, {v * n}\n"
@@ -82,41 +137,54 @@ class _Kernel:
                           f"  %mask{v} = icmp slt {counts} <{ramp}>, %all{v}" for v in range(self.vectors))
         outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %block], [{s}.n, %step_end]" for s in self.sums)
         inner = "\n".join(f"  {s} = phi {vector} [{s}.p, %step], [{s}.n, %words]" for s in self.sums)
-        return "\n".join(declared) + f"""
+        a_step, b_step, row = 64 * self.rows, 64 * self.columns, 4 * self.columns
+        kept = self.rows * self.columns * (BLOCKS if self.result else 1)  # between slices; c has sums if they stay such
+        suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix}"
+        return "\n".join(self.declared()) + f"""
 
-define void @panels_{self.kind}_{self.rows}(ptr %a, ptr %b, ptr %c0, i64 %c_row, i64 %rows, i64 %columns,
-                                    i64 %steps) nounwind {{
+define void @panels_{self.kind}_{self.rows}{suffix}({form.left}, ptr %b, ptr %c0, i64 %c_row, i64 %rows,
+                                    {form.more}i64 %columns, i64 %steps) nounwind {{
 entry:
   %columns32 = trunc i64 %columns to i32
 {masks}
   %sums = alloca [{self.rows * self.columns} x {self.sum}], align 64
-  %a_block = mul i64 %steps, {64 * self.rows}
+  %kept = alloca [{kept} x {self.sum}], align 64
+  %a_block = {form.a_block.format(a_step=a_step)}
   %c_block = mul i64 %c_row, {self.rows}
+  %steps.up = add i64 %steps, {STEPS - 1}
+  %slices = udiv i64 %steps.up, {STEPS}
+  %equal.sum = add i64 %steps, %slices
+  %equal.up = sub i64 %equal.sum, 1
+  %most = udiv i64 %equal.up, %slices
   br label %slice
 slice:
   %first = phi i64 [0, %entry], [%after, %slice_end]
   %left = sub i64 %steps, %first
-  %few = icmp slt i64 %left, {STEPS}
-  %count = select i1 %few, i64 %left, i64 {STEPS}
+  %few = icmp slt i64 %left, %most
+  %count = select i1 %few, i64 %left, i64 %most
   %begun = icmp ne i64 %first, 0
-  %as_at = mul i64 %first, {64 * self.rows}
+  %after = add nuw nsw i64 %first, %most
+  %rest = icmp slt i64 %after, %steps
+  %as_at = {form.slice.format(a_step=a_step)}
   %as = getelementptr i8, ptr %a, i64 %as_at
-  %bs_at = mul i64 %first, {64 * self.columns}
+  %bs_at = mul i64 %first, {b_step}
   %bs = getelementptr i8, ptr %b, i64 %bs_at
-  br label %block
+{form.line}  br label %block
 block:
-  %row = phi i64 [0, %slice], [%row1, %block_end]
-  %ai = phi ptr [%as, %slice], [%ai1, %block_end]
-  %c = phi ptr [%c0, %slice], [%c1, %block_end]
+  %row = phi i64 [0, %{form.outer}], [%row1, %block_end]
+  %ai = phi ptr [%{form.a}, %{form.outer}], [%ai1, %block_end]
+  %c = phi ptr [%{form.c}, %{form.outer}], [%c1, %block_end]
+  %kb = phi ptr [%{form.kept}, %{form.outer}], [%kept1, %block_end]
   %left_rows = sub i64 %rows, %row
   %fewer = icmp slt i64 %left_rows, {self.rows}
   %here = select i1 %fewer, i64 %left_rows, i64 {self.rows}
   br label %step
 step:
   %k = phi i64 [0, %block], [%k1, %step_end]
-  %x = phi ptr [%ai, %block], [%x1, %step_end]
-  %y = phi ptr [%bs, %block], [%y.n, %step_end]
+  %x.p = phi ptr [%ai, %block], [%x1, %step_end]
+  %y = phi ptr [%bs, %block], [%y.s, %step_end]
 {outer}
+{form.step}
   br label %words
 words:
   %w = phi i64 [0, %step], [%w1, %words]
@@ -125,10 +193,11 @@ words:
   %z = getelementptr i8, ptr %x, i64 %w
 {self.word_products()}
   %w1 = add nuw nsw i64 %w, 4
-  %inside = icmp ult i64 %w1, 64
+  %inside = icmp ult i64 %w1, {form.words}
   br i1 %inside, label %words, label %step_end
 step_end:
-  %x1 = getelementptr i8, ptr %x, i64 {64 * self.rows}
+  %x1 = getelementptr i8, ptr %x, i64 {a_step}
+  %y.s = getelementptr i8, ptr %y, i64 {b_step}
   %k1 = add nuw nsw i64 %k, 1
   %more = icmp slt i64 %k1, %count
   br i1 %more, label %step, label %keep
@@ -138,29 +207,24 @@ keep:
 result:
   %r = phi i64 [0, %keep], [%r1, %result_end]
   %t = phi ptr [%sums, %keep], [%t1, %result_end]
-  %d = phi ptr [%c, %keep], [%d1, %result_end]
-  br i1 %begun, label %add, label %put
-add:
-{self.row("add", vector, masked)}
-  br label %result_end
-put:
-{self.row("put", vector, masked)}
-  br label %result_end
+  %o = phi ptr [%c, %keep], [%o1, %result_end]
+  %p = phi ptr [%kb, %keep], [%p1, %result_end]
+{self.results(vector)}
 result_end:
   %r1 = add nuw nsw i64 %r, 1
-  %t1 = getelementptr i8, ptr %t, i64 {4 * self.columns}
-  %d1 = getelementptr i8, ptr %d, i64 %c_row
+  %t1 = getelementptr i8, ptr %t, i64 {row}
+  %o1 = getelementptr i8, ptr %o, i64 %c_row
+  %p1 = getelementptr i8, ptr %p, i64 {row}
   %rows_left = icmp slt i64 %r1, %here
   br i1 %rows_left, label %result, label %block_end
 block_end:
   %row1 = add nuw nsw i64 %row, {self.rows}
   %ai1 = getelementptr i8, ptr %ai, i64 %a_block
   %c1 = getelementptr i8, ptr %c, i64 %c_block
+  %kept1 = getelementptr i8, ptr %kb, i64 {row * self.rows if self.result else 0}
   %again = icmp slt i64 %row1, %rows
-  br i1 %again, label %block, label %slice_end
-slice_end:
-  %after = add nuw nsw i64 %first, {STEPS}
-  %rest = icmp slt i64 %after, %steps
+  br i1 %again, label %block, label %{form.end}
+{form.line_end}slice_end:
   br i1 %rest, label %slice, label %done
 done:
   ret void
@@ -175,21 +239,31 @@ done:
                       f"  store {vector} {s}.n, ptr {s}.at, align 64"]
         return "\n".join(lines)
 
-    def row(self, name: str, vector: str, masked: str) -> str:
-        """Writes a row of the sums, or adds it to what the slices before have left."""
-        lines = []
+    def results(self, vector: str) -> str:
+        """A row of the sums, added to what the slices before have left: kept for the next slice, or given."""
+        n, kept = self.lanes, "%p" if self.result else "%o"
+        masked = f"v{n}{'i32' if self.sum == 'i32' else 'f32'}.p0"
+        load, add, put, keep, give = [], [], [], [], []
         for v in range(self.vectors):
-            p, mask = f"%{name}{v}", f"<{self.lanes} x i1> %mask{v}"
-            lines += [f"  {p}.t = getelementptr i8, ptr %t, i64 {4 * v * self.lanes}",
-                      f"  {p}.d = getelementptr i8, ptr %d, i64 {4 * v * self.lanes}",
-                      f"  {p}.new = load {vector}, ptr {p}.t, align 64"]
-            if name == "add":
-                lines += [f"  {p}.old = call {vector} @llvm.masked.load.{masked}(ptr {p}.d, i32 4, {mask}, "
-                          f"{vector} zeroinitializer)",
-                          f"  {p}.sum = {'add' if self.sum == 'i32' else 'fadd'} {vector} {p}.old, {p}.new"]
-            value = f"{p}.sum" if name == "add" else f"{p}.new"
-            lines += [f"  call void @llvm.masked.store.{masked}({vector} {value}, ptr {p}.d, i32 4, {mask})"]
-        return "\n".join(lines)
+            mask, at = f"<{n} x i1> %mask{v}", 4 * v * n
+            load += [f"  %new{v}.at = getelementptr i8, ptr %t, i64 {at}",
+                     f"  %new{v} = load {vector}, ptr %new{v}.at, align 64",
+                     f"  %at{v} = getelementptr i8, ptr {kept}, i64 {at}"]
+            add += [f"  %old{v} = call {vector} @llvm.masked.load.{masked}(ptr %at{v}, i32 4, {mask}, "
+                    f"{vector} zeroinitializer)",
+                    f"  %sum{v} = {'add' if self.sum == 'i32' else 'fadd'} {vector} %old{v}, %new{v}"]
+            put += [f"  %v{v} = phi {vector} [%new{v}, %result], [%sum{v}, %add]"]
+            keep += [f"  call void @llvm.masked.store.{masked}({vector} %v{v}, ptr %at{v}, i32 4, {mask})"]
+            if self.result:
+                small = f"<{n} x {NARROW[self.result]}>"
+                give += [f"  %small{v} = fptrunc {vector} %v{v} to {small}",
+                         f"  %small{v}.at = getelementptr i8, ptr %o, i64 {at // 2}",
+                         f"  call void @llvm.masked.store.v{n}{self.result}.p0({small} %small{v}, ptr %small{v}.at, "
+                         f"i32 2, {mask})"]
+        lines = [*load, "  br i1 %begun, label %add, label %put", "add:", *add, "  br label %put", "put:", *put]
+        if self.result:
+            lines += ["  br i1 %rest, label %leave, label %give", "give:", *give, "  br label %result_end", "leave:"]
+        return "\n".join([*lines, *keep, "  br label %result_end"])
 
     def word_products(self) -> str:
         """A word of the contracted dimension: the outer product of a column of a and a row of b."""
@@ -208,11 +282,20 @@ done:
         return "\n".join(lines)
 
     def declared(self) -> list[str]:
-        n = self.lanes
-        return {"f32": [f"declare <{n} x float> @llvm.fma.v{n}f32(<{n} x float>, <{n} x float>, <{n} x float>)"],
-                "bf16": [f"declare <16 x float> {_BF16}(<16 x float>, <32 x bfloat>, <32 x bfloat>)"],
-                "i16": [f"declare <{n} x i32> {_I16[n]}(<{2 * n} x i16>, <{2 * n} x i16>)"] if n in _I16 else []
-                }[self.kind]
+        n, vector = self.lanes, f"<{self.lanes} x {self.sum}>"
+        masked = f"v{n}{'i32' if self.sum == 'i32' else 'f32'}.p0"
+        lines = [f"declare {vector} @llvm.masked.load.{masked}(ptr, i32, <{n} x i1>, {vector})",
+                 f"declare void @llvm.masked.store.{masked}({vector}, ptr, i32, <{n} x i1>)"]
+        if self.result:
+            small = f"<{n} x {NARROW[self.result]}>"
+            lines.append(f"declare void @llvm.masked.store.v{n}{self.result}.p0({small}, ptr, i32, <{n} x i1>)")
+        if self.kind == "f32":
+            lines.append(f"declare {vector} @llvm.fma.v{n}f32({vector}, {vector}, {vector})")
+        elif self.kind == "bf16":
+            lines.append(f"declare <16 x float> {_BF16}(<16 x float>, <32 x bfloat>, <32 x bfloat>)")
+        elif n in _I16:
+            lines.append(f"declare <{n} x i32> {_I16[n]}(<{2 * n} x i16>, <{2 * n} x i16>)")
+        return lines
 
     def multiply(self, out: str, total: str, x: str, y: str) -> list[str]:
         n = self.lanes
@@ -233,9 +316,10 @@ _I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
 
 
 def _source_of(symbol: str) -> str | None:
-    kind, _, rows = symbol.removeprefix("panels_").partition("_")
+    kind, rows, *more = symbol.removeprefix("panels_").split("_")
     known = _kinds().get(kind)
-    return known and source(kind, int(rows), known[1], llvm.host().vector_bytes)
+    result = next((name for name in more if name in NARROW), "")
+    return known and source(kind, int(rows), known[1], llvm.host().vector_bytes, "indirect" in more, result)
 
 
 family = Family("panels", _source_of, tiered=True)

@@ -279,6 +279,13 @@ class Builder:
 
         return product(self, lhs, rhs, dimension_numbers, scalar_type(dtype))
 
+    def convolve(self, lhs: Value, rhs: Value, space: Sequence[tuple[int, ...]], groups: int,
+                 dtype: Any, contiguous: bool) -> Value | None:
+        """lhs[n, c, …] with rhs[o, c / groups, …] as [n, …, o], or None where a `reduce` is the better way."""
+        from .convolution_products import Dimension, convolution
+
+        return convolution(self, lhs, rhs, [Dimension(*d) for d in space], groups, dtype, contiguous)
+
     # -- explicit programs -----------------------------------------------------------------------
     def nest(self, outs: Sequence[tuple], body: Callable[[Nest, list[Stored], list[Stored]], None],
              inputs: Sequence[Value] = ()) -> list[Value]:

@@ -17,9 +17,9 @@ from . import panels
 from .number_types import SMALL_FLOATS
 
 if TYPE_CHECKING:
+    from ..program import Panels
     from .builder import Builder, Nest
 
-BLOCKS = 16  # blocks of rows that a call computes
 SMALLEST = 16  # rows, columns and terms from which a product pays,
 LARGE = 1 << 17  # and multiplications
 SHORT = 64  # rows or terms up to which BLAS loses time,
@@ -27,6 +27,7 @@ NARROWEST = 32  # with so many columns,
 STREAMED = 1 << 18  # where the larger operand or the result has so many elements
 HUGE = 1 << 26  # multiplications to which packing is little
 WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
+NARROW = {"bf16": WORDS["bf16"], "f16": np.dtype(np.float16)}
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 WIDENED = frozenset(map(np.dtype, (np.int8, np.uint8, np.int16)))
 
@@ -53,6 +54,12 @@ def pays(m: object, n: object, k: object, blas: bool) -> bool:
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 
 
+def result(sizes: Panels, kind: str, dtype: np.dtype) -> tuple[str, np.dtype]:
+    """What a kernel's name ends in where it gives numbers of a dtype, or sums, and the dtype of what it gives."""
+    name = next((name for name, d in NARROW.items() if d == dtype and name in sizes.narrow), None)
+    return ("", INT32 if kind == "i16" else FLOAT32) if name is None else (f"_{name}", dtype)
+
+
 def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, shape: Shape) -> Value:
     """left[c, i, k] · right[c, j, k], whose dimensions (c, i, j) are those of `shape`."""
     (count, m, k), n = left.shape, right.shape[1]
@@ -63,8 +70,8 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
     width = sizes.columns
     columns, steps = -(-n // width), panels.steps(k, word)
     a, packed = panels.blocks(b, left, rows, word), panels.panels(b, right, 1, width, word)
-    sums = INT32 if kind == "i16" else FLOAT32
-    pieces = -(-blocks // BLOCKS)
+    suffix, results = result(sizes, kind, dtype)
+    pieces = -(-blocks // sizes.blocks)
     together = -(-blocks // pieces)
     step = 64 // word.itemsize
 
@@ -73,14 +80,14 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
             panel, rest = b.floormod(t, columns), b.floordiv(t, columns)
             piece, c = b.imul(b.floormod(rest, pieces), together), b.floordiv(rest, pieces)
             row, column = b.imul(piece, rows), b.imul(panel, width)
-            nest.call(f"panels_{kind}_{rows}", [
+            nest.call(f"panels_{kind}_{rows}{suffix}", [
                 (a, b.imul(b.iadd(b.imul(c, blocks), piece), steps * rows * step)),
                 (packed, b.imul(b.iadd(b.imul(c, columns), panel), steps * width * 64 // packed.dtype.itemsize)),
-                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(4 * n),
+                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(results.itemsize * n),
                 b.min(b.int(together * rows), b.isub(b.int(m), row)), b.min(b.int(width), b.isub(b.int(n), column)),
                 b.int(steps)],
                 reads=[a, packed], writes=[outs[0]], work=together * rows * width * steps,
                 flops=2 * m * n * k / (pieces * columns))
 
-    (stored,) = b.nest([(shape, sums)], body)
-    return stored if dtype == sums else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))
+    (stored,) = b.nest([(shape, results)], body)
+    return stored if dtype == results else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))

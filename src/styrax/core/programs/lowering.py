@@ -261,6 +261,13 @@ class Builder(Scalars, Protocol):
     def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value | None:
         """A dot product by a library, or None where `reduce` is the better way."""
 
+    def convolve(self, lhs: Value, rhs: Value, space: Sequence[tuple[int, ...]], groups: int,
+                 dtype: Any, contiguous: bool) -> Value | None:
+        """lhs[n, c, …] with rhs[o, c / groups, …] as [n, …, o] by a kernel, or None where `reduce` is the better way.
+        `space`: of each dimension its size in the result and in the input, the taps, their stride and
+        dilation, and the padding before the input.
+        `contiguous`: whether the input's channels lie side by side."""
+
     def nest(self, outs: Sequence[tuple], body: Callable[[Any, list[Any], list[Any]], None],
              inputs: Sequence[Value] = ()) -> list[Value]:
         """An explicit program `body(nest, outs, inputs)`. `outs`: (shape, dtype), or with a value to start from."""

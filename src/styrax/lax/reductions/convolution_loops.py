@@ -84,6 +84,8 @@ def _last(spec: Sequence[int], *behind: int) -> tuple[int, ...]:
 
 def _ordered(b: Builder, x: Value, order: Sequence[int]) -> Value:
     """With dimensions in another order."""
+    if tuple(order) == tuple(range(len(order))):
+        return x
     places = [order.index(d) for d in range(len(order))]
     return b.value([x.shape[d] for d in order], x.dtype, lambda i: x.at([i[k] for k in places]))
 
@@ -168,6 +170,8 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
     group_features = rhs.shape[dims.rhs_spec[1]]
     out_features = rhs.shape[dims.rhs_spec[0]]
     group_batch = lhs.shape[dims.lhs_spec[0]] // conv.batch_groups
+    if (found := _by_kernel(b, lhs, rhs, shape, dtype, conv)) is not None:
+        return found
     padding = conv.padding
     ends = [(o - 1) * s + (k - 1) * d - low
             for o, s, k, d, low in zip(outs, conv.strides, kernel, conv.rhs_dilation, padding, strict=True)]
@@ -208,6 +212,20 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
     if total == dtype:
         return summed
     return b.value(shape, dtype, lambda index: b.cast(summed.at(index), dtype))
+
+
+def _by_kernel(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, conv: Convolution) -> Value | None:
+    """The convolution as an implicit product; None where loops are the better way."""
+    dims = conv.dims
+    if conv.batch_groups > 1 or _has_holes(conv) or dtypes.kind(dtype) not in "fiu":
+        return None
+    outs, sizes, taps = (spatial_sizes(s, spec) for s, spec in (
+        (shape, dims.out_spec), (lhs.shape, dims.lhs_spec), (rhs.shape, dims.rhs_spec)))
+    space = list(zip(outs, sizes, taps, conv.strides, conv.rhs_dilation, conv.padding, strict=True))
+    found = b.convolve(_ordered(b, lhs, dims.lhs_spec), _ordered(b, rhs, dims.rhs_spec), space, conv.feature_groups,
+                       dtype, dims.lhs_spec[1] == len(shape) - 1)
+    return found and _ordered(b, found, [(dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1]).index(d)
+                                         for d in range(len(shape))])
 
 
 def _padded(b: Builder, lhs: Any, conv: Convolution, sizes: Sequence[Any], kernel: Sequence[Any],
