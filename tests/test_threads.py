@@ -32,6 +32,11 @@ PROGRAMS = {
     "cumulative sum": (lambda x: jnp.cumsum(x), normal(1 << 18)),
     "sort": (lambda x: jnp.sort(x), normal(1 << 17)),
     "scatter-add": (lambda x: jnp.zeros(50).at[(jnp.abs(x) * 20).astype(int) % 50].add(x), normal(1 << 17)),
+    "windows": (lambda x: lax.fori_loop(0, 4, lambda i, x: x.at[i, :, 2:-2].mul(2).at[1:-1, 1:-1, 1:-1].add(
+        0.1 * (x[2:, 1:-1, 1:-1] - x[:-2, 1:-1, 1:-1])), x), normal(30, 40, 50)),
+    "convolution of short numbers": (lambda x: lax.conv_general_dilated(
+        x.astype(jnp.bfloat16), jnp.ones((3, 3, 40, 32), jnp.bfloat16), (1, 2), "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC")), normal(4, 30, 30, 40)),
     "logsumexp": (lambda x: jax.scipy.special.logsumexp(x, 0), normal(3000, 300)),
 }
 

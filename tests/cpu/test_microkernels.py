@@ -79,7 +79,8 @@ def test_sums_are_rounded_once(kind, result):
             np.testing.assert_array_equal(around.astype(np.float64), want.astype(NARROW[result]).astype(np.float64))
 
 
-@pytest.mark.parametrize("kind, result", [(kind, result) for kind in HOST for result in ["", *sorted(HOST[kind].narrow)]])
+@pytest.mark.parametrize("kind, result",
+                         [(kind, result) for kind in HOST for result in ["", *sorted(HOST[kind].narrow)]])
 def test_steps_that_share_rows(kind, result):
     """Lines of rows whose steps begin where offsets say, and of which only some terms are used."""
     height, columns = 4, HOST[kind].columns

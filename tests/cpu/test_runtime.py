@@ -158,7 +158,7 @@ def threads():
 # Threads ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8])
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 70])
 def test_parallel_sums(code, threads, count):
     threads(count)
     for n, chunk in [(0, 1), (-5, 3), (1, 1), (1000, 1), (1000, 7), (1000, 1000), (1000, 5000), (999, 0)]:

@@ -140,7 +140,8 @@ declare i32 @llvm.umin.i32(i32, i32)
 @epoch = internal global i32 0, align 64           ; counts parallel loops; idle workers watch it
 @sleepers = internal global i32 0, align 64        ; workers asleep on it
 @gate = internal global i32 0, align 64            ; workers inside | 65536: open | 131072: caller asleep
-@next = internal global i64 0, align 64            ; next piece to claim
+@claimed = internal global [RANGES x [8 x i64]] zeroinitializer, align 64  ; pieces of each range; a cache line each
+@loop_ranges = internal global i64 0               ; as many as threads may take part
 @loop_fn = internal global ptr null, align 64
 @loop_env = internal global ptr null
 @loop_n = internal global i64 0
@@ -184,7 +185,11 @@ head:
 start:
   %seen = load atomic i32, ptr @epoch monotonic, align 4
   %wide = zext i32 %seen to i64
-  %argument = inttoptr i64 %wide to ptr
+  %number = add i32 %i, 1
+  %number64 = zext i32 %number to i64
+  %above = shl i64 %number64, 32
+  %both = or i64 %above, %wide
+  %argument = inttoptr i64 %both to ptr
   %failed = call i32 @start_thread(ptr @work, ptr %argument)
   %fine = icmp eq i32 %failed, 0
   br i1 %fine, label %counted, label %end
@@ -196,24 +201,45 @@ end:
   ret void
 }
 
-define internal void @claim_pieces() nounwind {
+; Threads begin with a range of their own, so that one loop after another finds in a core's caches what it left there,
+; and go on with what is left of the others'.
+define internal void @claim_pieces(i64 %self) nounwind {
 entry:
   %fn = load ptr, ptr @loop_fn
   %env = load ptr, ptr @loop_env
   %n = load i64, ptr @loop_n
   %chunk = load i64, ptr @loop_chunk
   %pieces = load i64, ptr @loop_pieces
+  %ranges = load i64, ptr @loop_ranges
+  %own = urem i64 %self, %ranges
+  br label %range
+range:
+  %r = phi i64 [%own, %entry], [%r1, %next]
+  %left = phi i64 [%ranges, %entry], [%left1, %next]
+  %low = mul i64 %r, %pieces
+  %first = udiv i64 %low, %ranges
+  %high = add i64 %low, %pieces
+  %last = udiv i64 %high, %ranges
+  %counter = getelementptr [8 x i64], ptr @claimed, i64 %r
   br label %head
 head:
-  %i = atomicrmw add ptr @next, i64 1 monotonic
-  %some = icmp slt i64 %i, %pieces
-  br i1 %some, label %piece, label %end
+  %k = atomicrmw add ptr %counter, i64 1 monotonic
+  %i = add i64 %first, %k
+  %some = icmp slt i64 %i, %last
+  br i1 %some, label %piece, label %next
 piece:
   %begin = mul i64 %i, %chunk
   %after = add i64 %begin, %chunk
   %stop = call i64 @llvm.smin.i64(i64 %after, i64 %n)
   call void %fn(ptr %env, i64 %begin, i64 %stop)
   br label %head
+next:
+  %left1 = add i64 %left, -1
+  %more = icmp sgt i64 %left1, 0
+  %up = add i64 %r, 1
+  %round = icmp eq i64 %up, %ranges
+  %r1 = select i1 %round, i64 0, i64 %up
+  br i1 %more, label %range, label %end
 end:
   ret void
 }
@@ -222,6 +248,7 @@ define internal ptr @work(ptr %argument) nounwind {
 entry:
   %wide = ptrtoint ptr %argument to i64
   %first = trunc i64 %wide to i32
+  %self = lshr i64 %wide, 32
   br label %idle
 idle:
   %seen = phi i32 [%first, %entry], [%now, %closed], [%now, %left], [%now, %leave]
@@ -269,7 +296,7 @@ closed:
 run:
   %mode = load i64, ptr @loop_mode
   call void @set_mode(i64 %mode)
-  call void @claim_pieces()
+  call void @claim_pieces(i64 %self)
   %old = atomicrmw sub ptr @gate, i32 1 acq_rel
   %last = icmp eq i32 %old, 131073
   br i1 %last, label %leave, label %left
@@ -317,7 +344,19 @@ open:
   store i64 %pieces, ptr @loop_pieces
   %mode = call i64 @get_mode()
   store i64 %mode, ptr @loop_mode
-  store atomic i64 0, ptr @next monotonic, align 8
+  %limit64 = zext i32 %limit to i64
+  %threads = call i64 @llvm.smin.i64(i64 %limit64, i64 RANGES)
+  %ranges = call i64 @llvm.smin.i64(i64 %threads, i64 %pieces)
+  store i64 %ranges, ptr @loop_ranges
+  br label %reset
+reset:
+  %range = phi i64 [0, %open], [%range1, %reset]
+  %counter = getelementptr [8 x i64], ptr @claimed, i64 %range
+  store atomic i64 0, ptr %counter monotonic, align 8
+  %range1 = add i64 %range, 1
+  %another = icmp slt i64 %range1, %ranges
+  br i1 %another, label %reset, label %set
+set:
   %others = sub i32 %limit, 1
   %have = load i32, ptr @started
   %few = icmp slt i32 %have, %others
@@ -339,7 +378,7 @@ wake:
   call void @wake_word(ptr @epoch, i32 %bounded)
   br label %run
 run:
-  call void @claim_pieces()
+  call void @claim_pieces(i64 0)
   %g = atomicrmw and ptr @gate, i32 -65537 acq_rel
   %spins = load atomic i32, ptr @styrax_spins monotonic, align 4
   br label %join
@@ -436,6 +475,7 @@ def source(processor: str, system: str) -> str:
         "SIGBUS": {"linux": 7, "darwin": 10}[system],
         "MASK": native_queue.RING - 1,
         "COPIED": 1 << 18,  # bytes of a piece
+        "RANGES": 64,
     }
     for name in ("QUEUED", "RUNNING", "CANCELLED", "JOB_ARGS", "JOB_STATUS", "JOB_CANCEL", "JOB_DEPENDENCIES",
                  "JOB_DEPENDENCY_COUNT", "QUEUE_TAIL", "QUEUE_WORD", "QUEUE_SLEEPING", "QUEUE_LOCK",

@@ -55,6 +55,7 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
     limits = [operand.shape[d] - sizes[d] for d in dn.scatter_dims_to_operand_dims]
     pieces = _pieces(name, out.shape, updates.shape, scatter_dims)
     combine = _combiner(b, name, out.dtype, update_jaxpr, update_consts)
+    single = all(updates.shape[u] == 1 for u in scatter_dims)  # window, whose elements are apart
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (target,) = outs
@@ -74,7 +75,8 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
                 write(where)
                 return
             contiguous = len(remaining) == 1 and windowed.get(rank - 1) == remaining[0]
-            with n.loop(updates.shape[remaining[0]], vector=contiguous) as i:
+            apart = single and len(remaining) == len(window_dims) and not contiguous
+            with n.loop(updates.shape[remaining[0]], parallel=apart, vector=contiguous) as i:
                 at[remaining[0]] = i
                 windows(remaining[1:], where)
 
