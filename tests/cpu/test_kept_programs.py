@@ -138,6 +138,16 @@ def test_modules_newer_than_the_process_are_not_trusted(tmp_path):
     assert run(code, tmp_path, package.parent)[-1] == "compiler"
 
 
+def test_copies_of_the_package_have_programs_of_their_own(tmp_path):
+    code = "import sys, styrax as jax\nprint(jax.jit(lambda x: x + 1)(1.5))" + LOADED
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "styrax").symlink_to(SOURCE)
+    cache = tmp_path / "cache"
+    assert run(code, cache)[-1] == run(code, cache, copy)[-1] == "compiler"
+    assert run(code, cache)[-1] == run(code, cache, copy)[-1] == "disk"
+
+
 def test_other_threads_and_instructions_have_programs_of_their_own(tmp_path):
     code = prints("print(jax.jit(jnp.sin)(x))")
     run(code, tmp_path)

@@ -27,6 +27,7 @@ from .executable import Compiled, Interface
 LARGE = 1 << 20  # bytes of constants, besides those of the jaxpr, from which a program is not kept
 _BORN = time.time_ns()
 _PACKAGE = __name__.partition(".")[0]
+_FOLDER = os.path.dirname(os.path.dirname(__file__))  # other copies of the package have programs of their own
 _stores: dict[str, tuple[store.Store, bool]] = {}
 _writer = background.Backlog("styrax-keep", to_the_end=True, patience=0.3)
 
@@ -60,7 +61,7 @@ class Request:
         if self._place is not None:
             machine = llvm.host()
             asked = None if sizes is None else (sizes.inputs, [*sizes.derived], [*sizes.guards], {**sizes.alias})
-            self._settings = (name, tuple(donated), asked, runtime.num_threads(), tiles.available(),
+            self._settings = (_FOLDER, name, tuple(donated), asked, runtime.num_threads(), tiles.available(),
                               tuple(config.trace_context()), sys.version_info[:2], np.__version__,
                               ml_dtypes.__version__, machine.triple, machine.cpu, machine.features)
 
