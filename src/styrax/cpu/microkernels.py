@@ -15,11 +15,16 @@ generated code calls, for blocks of ROWS rows::
         the taps of a convolution do (implicit products). A line's lie `a_line` bytes after those of the line before,
         and its results behind them.
 
+    declare void @panels_KIND_ROWS_streamed_V(ptr a, ptr b, i64 b_row, ptr c, i64 c_row, i64 rows, i64 columns,
+                                              i64 terms) nounwind
+        c = a · b for at most V vectors of columns, of a b that lies as it is: its rows, one for each of the `terms`,
+        `b_row` bytes apart.
+
 With `_bf16` or `_f16` behind ROWS c has numbers of that kind, each rounded once; there are at most 16 blocks of rows.
 
-Kinds: `f32` (a word is one element), `bf16` (two; sums in float32, subnormal numbers count as zero) and `i16` (two;
-sums in int32 that wrap around). Van Zee and van de Geijn, BLIS: A Framework for Rapidly Instantiating BLAS
-Functionality, ACM TOMS 41 (2015).
+Kinds: `f32` and `f64` (a word is one element; those of `f64` have 8 bytes, and a step has 8), `bf16` (two; sums in
+float32, subnormal numbers count as zero) and `i16` (two; sums in int32 that wrap around). Van Zee and van de Geijn,
+BLIS: A Framework for Rapidly Instantiating BLAS Functionality, ACM TOMS 41 (2015).
 """
 
 from __future__ import annotations
@@ -44,7 +49,9 @@ def kernels() -> dict[str, Panels]:
 
     needs = {"f16": {"avx512bw", "avx512vl"}, "bf16": {"avx512bf16", "avx512bw", "avx512vl"}}
     narrow = frozenset(name for name in NARROW if llvm.host().available >= needs[name])
-    return {kind: Panels(*sums, BLOCKS, frozenset() if kind == "i16" else narrow) for kind, sums in _kinds().items()}
+    none: frozenset[str] = frozenset()
+    return {kind: Panels(*sums, BLOCKS, narrow if kind in ("f32", "bf16") else none)
+            for kind, sums in _kinds().items()}
 
 
 def _kinds() -> dict[str, tuple[int, int]]:
@@ -64,20 +71,31 @@ def _kinds() -> dict[str, tuple[int, int]]:
         kinds.append("bf16")
     if host.vector_bytes == 64 and "avx512bw" in host.available or host.vector_bytes == 32:
         kinds.append("i16")
-    return dict.fromkeys(kinds, shape)
+    return {**dict.fromkeys(kinds, shape), "f64": (rows, vectors * host.vector_bytes // 8)}
 
 
-def source(kind: str, rows: int, columns: int, vector_bytes: int, indirect: bool = False, result: str = "") -> str:
+def source(kind: str, rows: int, columns: int, vector_bytes: int, form: str = "", result: str = "") -> str:
     """The kernel of a kind for blocks of so many rows. `result`: what becomes of sums, one of `NARROW`."""
-    return _Kernel(kind, rows, columns, vector_bytes // 4, _INDIRECT if indirect else _DIRECT, result).text()
+    return _Kernel(kind, rows, columns, vector_bytes // _size(kind), _FORMS[form], result).text()
+
+
+def _size(kind: str) -> int:
+    """The bytes of a word."""
+    return 8 if kind == "f64" else 4
 
 
 class _Form(NamedTuple):
-    """What differs between kernels of packed rows and those of rows that are found by offsets: parts of their text."""
+    """What differs between kernels by how operands lie: parts of their text."""
 
     suffix: str = ""
-    left: str = "ptr %a"
-    more: str = ""  # parameters
+    left: str = "ptr %a"  # parameters
+    right: str = "ptr %b"
+    more: str = ""
+    last: str = "i64 %steps"
+    entry: str = ""
+    b_row: str = "{row}"
+    b_step: str = "{b_step}"
+    aligned: bool = True  # b's rows, which are as long as a panel is wide
     a_block: str = "mul i64 %steps, {a_step}"  # from a block of a to the next,
     slice: str = "mul i64 %first, {a_step}"  # to the first step of a slice
     step: str = "  %x = getelementptr i8, ptr %x.p, i64 0"  # where the rows of a step begin
@@ -91,29 +109,41 @@ class _Form(NamedTuple):
     end: str = "slice_end"
 
 
-_DIRECT = _Form()
 _INDIRECT = _Form(
-    "_indirect", "ptr %a, ptr %offsets", "i64 %lines, i64 %a_line, i64 %used, ",
-    "add i64 0, {a_step}", "add i64 0, 0", """  %number = add i64 %first, %k
+    "_indirect", "ptr %a, ptr %offsets", more="i64 %lines, i64 %a_line, i64 %used, ", a_block="add i64 0, {a_step}",
+    slice="add i64 0, 0", step="""  %number = add i64 %first, %k
   %first_row.at = getelementptr i32, ptr %offsets, i64 %number
   %first_row = load i32, ptr %first_row.at, align 4
   %first_row64 = sext i32 %first_row to i64
   %offset = mul i64 %first_row64, 64
   %x = getelementptr i8, ptr %ai, i64 %offset""",
-    "%used", "line", "al", "cl", "kl", """  %c_line = mul i64 %c_row, %rows
+    words="%used", outer="line", a="al", c="cl", kept="kl", line="""  %c_line = mul i64 %c_row, %rows
   br label %line
 line:
   %l = phi i64 [0, %slice], [%l1, %line_end]
   %al = phi ptr [%as, %slice], [%al1, %line_end]
   %cl = phi ptr [%c0, %slice], [%cl1, %line_end]
   %kl = phi ptr [%kept, %slice], [%kept1, %line_end]
-""", """line_end:
+""", line_end="""line_end:
   %l1 = add nuw nsw i64 %l, 1
   %al1 = getelementptr i8, ptr %al, i64 %a_line
   %cl1 = getelementptr i8, ptr %cl, i64 %c_line
   %lines_left = icmp slt i64 %l1, %lines
   br i1 %lines_left, label %line, label %slice_end
-""", "line_end")
+""", end="line_end")
+_STREAMED = _Form(
+    "_streamed_{vectors}", right="ptr %b, i64 %b_row", last="i64 %terms", entry="""
+  %terms.up = add i64 %terms, {words_1}
+  %steps = udiv i64 %terms.up, {words}
+  %b_step = mul i64 %b_row, {words}
+""", b_row="%b_row", b_step="%b_step", aligned=False, step="""  %x = getelementptr i8, ptr %x.p, i64 0
+  %number = add i64 %first, %k
+  %before = mul i64 %number, {words}
+  %terms_left = sub i64 %terms, %before
+  %part = icmp slt i64 %terms_left, {words}
+  %terms_here = select i1 %part, i64 %terms_left, i64 {words}
+  %used = mul i64 %terms_here, {size}""", words="%used")
+_FORMS = {"": _Form(), "indirect": _INDIRECT, "streamed": _STREAMED}
 
 
 class _Kernel:
@@ -123,8 +153,10 @@ class _Kernel:
         self.kind, self.rows, self.columns, self.lanes, self.form, self.result = (
             kind, rows, columns, lanes, form, result)
         self.vectors = columns // lanes
-        self.sum = "i32" if kind == "i16" else "float"
-        self.word = "float" if kind == "f32" else "i32"
+        self.size = _size(kind)
+        self.sum = {"i16": "i32", "f64": "double"}.get(kind, "float")
+        self.word = {"f32": "float", "f64": "double"}.get(kind, "i32")
+        self.masked = f"v{lanes}{ {'i32': 'i32', 'float': 'f32', 'double': 'f64'}[self.sum]}.p0"
         self.sums = [f"%s{r}.{v}" for r in range(rows) for v in range(self.vectors)]
 
     def text(self) -> str:
@@ -137,19 +169,22 @@ class _Kernel:
                           f"  %mask{v} = icmp slt {counts} <{ramp}>, %all{v}" for v in range(self.vectors))
         outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %block], [{s}.n, %step_end]" for s in self.sums)
         inner = "\n".join(f"  {s} = phi {vector} [{s}.p, %step], [{s}.n, %words]" for s in self.sums)
-        a_step, b_step, row = 64 * self.rows, 64 * self.columns, 4 * self.columns
+        a_step, b_step, row = 64 * self.rows, 64 * self.columns, self.size * self.columns
         kept = self.rows * self.columns * (BLOCKS if self.result else 1)  # between slices; c has sums if they stay such
-        suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix}"
+        suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix.format(vectors=self.vectors)}"
+        words = 64 // self.size
+        sizes = {"a_step": a_step, "b_step": b_step, "row": row, "size": self.size, "words": words,
+                 "words_1": words - 1}
         return "\n".join(self.declared()) + f"""
 
-define void @panels_{self.kind}_{self.rows}{suffix}({form.left}, ptr %b, ptr %c0, i64 %c_row, i64 %rows,
-                                    {form.more}i64 %columns, i64 %steps) nounwind {{
+define void @panels_{self.kind}_{self.rows}{suffix}({form.left}, {form.right}, ptr %c0, i64 %c_row, i64 %rows,
+                                    {form.more}i64 %columns, {form.last}) nounwind {{
 entry:
-  %columns32 = trunc i64 %columns to i32
+{form.entry.format(**sizes)}  %columns32 = trunc i64 %columns to i32
 {masks}
   %sums = alloca [{self.rows * self.columns} x {self.sum}], align 64
   %kept = alloca [{kept} x {self.sum}], align 64
-  %a_block = {form.a_block.format(a_step=a_step)}
+  %a_block = {form.a_block.format(**sizes)}
   %c_block = mul i64 %c_row, {self.rows}
   %steps.up = add i64 %steps, {STEPS - 1}
   %slices = udiv i64 %steps.up, {STEPS}
@@ -165,9 +200,9 @@ slice:
   %begun = icmp ne i64 %first, 0
   %after = add nuw nsw i64 %first, %most
   %rest = icmp slt i64 %after, %steps
-  %as_at = {form.slice.format(a_step=a_step)}
+  %as_at = {form.slice.format(**sizes)}
   %as = getelementptr i8, ptr %a, i64 %as_at
-  %bs_at = mul i64 %first, {b_step}
+  %bs_at = mul i64 %first, {form.b_step.format(**sizes)}
   %bs = getelementptr i8, ptr %b, i64 %bs_at
 {form.line}  br label %block
 block:
@@ -184,7 +219,7 @@ step:
   %x.p = phi ptr [%ai, %block], [%x1, %step_end]
   %y = phi ptr [%bs, %block], [%y.s, %step_end]
 {outer}
-{form.step}
+{form.step.format(**sizes)}
   br label %words
 words:
   %w = phi i64 [0, %step], [%w1, %words]
@@ -192,12 +227,12 @@ words:
 {inner}
   %z = getelementptr i8, ptr %x, i64 %w
 {self.word_products()}
-  %w1 = add nuw nsw i64 %w, 4
+  %w1 = add nuw nsw i64 %w, {self.size}
   %inside = icmp ult i64 %w1, {form.words}
   br i1 %inside, label %words, label %step_end
 step_end:
   %x1 = getelementptr i8, ptr %x, i64 {a_step}
-  %y.s = getelementptr i8, ptr %y, i64 {b_step}
+  %y.s = getelementptr i8, ptr %y, i64 {form.b_step.format(**sizes)}
   %k1 = add nuw nsw i64 %k, 1
   %more = icmp slt i64 %k1, %count
   br i1 %more, label %step, label %keep
@@ -235,25 +270,25 @@ done:
         """Puts the sums of a slice where rows of them can be counted."""
         lines = []
         for i, s in enumerate(self.sums):
-            lines += [f"  {s}.at = getelementptr i8, ptr %sums, i64 {4 * i * self.lanes}",
+            lines += [f"  {s}.at = getelementptr i8, ptr %sums, i64 {self.size * i * self.lanes}",
                       f"  store {vector} {s}.n, ptr {s}.at, align 64"]
         return "\n".join(lines)
 
     def results(self, vector: str) -> str:
         """A row of the sums, added to what the slices before have left: kept for the next slice, or given."""
         n, kept = self.lanes, "%p" if self.result else "%o"
-        masked = f"v{n}{'i32' if self.sum == 'i32' else 'f32'}.p0"
+        masked, size = self.masked, self.size
         load, add, put, keep, give = [], [], [], [], []
         for v in range(self.vectors):
-            mask, at = f"<{n} x i1> %mask{v}", 4 * v * n
+            mask, at = f"<{n} x i1> %mask{v}", size * v * n
             load += [f"  %new{v}.at = getelementptr i8, ptr %t, i64 {at}",
                      f"  %new{v} = load {vector}, ptr %new{v}.at, align 64",
                      f"  %at{v} = getelementptr i8, ptr {kept}, i64 {at}"]
-            add += [f"  %old{v} = call {vector} @llvm.masked.load.{masked}(ptr %at{v}, i32 4, {mask}, "
+            add += [f"  %old{v} = call {vector} @llvm.masked.load.{masked}(ptr %at{v}, i32 {size}, {mask}, "
                     f"{vector} zeroinitializer)",
                     f"  %sum{v} = {'add' if self.sum == 'i32' else 'fadd'} {vector} %old{v}, %new{v}"]
             put += [f"  %v{v} = phi {vector} [%new{v}, %result], [%sum{v}, %add]"]
-            keep += [f"  call void @llvm.masked.store.{masked}({vector} %v{v}, ptr %at{v}, i32 4, {mask})"]
+            keep += [f"  call void @llvm.masked.store.{masked}({vector} %v{v}, ptr %at{v}, i32 {size}, {mask})"]
             if self.result:
                 small = f"<{n} x {NARROW[self.result]}>"
                 give += [f"  %small{v} = fptrunc {vector} %v{v} to {small}",
@@ -269,12 +304,15 @@ done:
         """A word of the contracted dimension: the outer product of a column of a and a row of b."""
         words, lines = f"<{self.lanes} x {self.word}>", []
         for v in range(self.vectors):
-            lines += [f"  %y{v}.at = getelementptr i8, ptr %y.w, i64 {4 * v * self.lanes}",
-                      f"  %y{v} = load {words}, ptr %y{v}.at, align 64"]
-        lines += [f"  %y.n = getelementptr i8, ptr %y.w, i64 {4 * self.columns}"]
+            load = f"load {words}, ptr %y{v}.at, align 64"
+            if not self.form.aligned:
+                load = (f"call {words} @llvm.masked.load.{self.masked}(ptr %y{v}.at, i32 {self.size}, "
+                        f"<{self.lanes} x i1> %mask{v}, {words} zeroinitializer)")
+            lines += [f"  %y{v}.at = getelementptr i8, ptr %y.w, i64 {self.size * v * self.lanes}", f"  %y{v} = {load}"]
+        lines += [f"  %y.n = getelementptr i8, ptr %y.w, i64 {self.form.b_row.format(row=self.size * self.columns)}"]
         for r in range(self.rows):
             lines += [f"  %z{r}.at = getelementptr i8, ptr %z, i64 {64 * r}",
-                      f"  %z{r}.w = load {self.word}, ptr %z{r}.at, align 4",
+                      f"  %z{r}.w = load {self.word}, ptr %z{r}.at, align {self.size}",
                       f"  %z{r}.i = insertelement {words} poison, {self.word} %z{r}.w, i64 0",
                       f"  %z{r} = shufflevector {words} %z{r}.i, {words} poison, <{self.lanes} x i32> zeroinitializer"]
             for v in range(self.vectors):
@@ -282,15 +320,14 @@ done:
         return "\n".join(lines)
 
     def declared(self) -> list[str]:
-        n, vector = self.lanes, f"<{self.lanes} x {self.sum}>"
-        masked = f"v{n}{'i32' if self.sum == 'i32' else 'f32'}.p0"
+        n, vector, masked = self.lanes, f"<{self.lanes} x {self.sum}>", self.masked
         lines = [f"declare {vector} @llvm.masked.load.{masked}(ptr, i32, <{n} x i1>, {vector})",
                  f"declare void @llvm.masked.store.{masked}({vector}, ptr, i32, <{n} x i1>)"]
         if self.result:
             small = f"<{n} x {NARROW[self.result]}>"
             lines.append(f"declare void @llvm.masked.store.v{n}{self.result}.p0({small}, ptr, i32, <{n} x i1>)")
-        if self.kind == "f32":
-            lines.append(f"declare {vector} @llvm.fma.v{n}f32({vector}, {vector}, {vector})")
+        if self.kind in ("f32", "f64"):
+            lines.append(f"declare {vector} @llvm.fma.v{n}{self.kind}({vector}, {vector}, {vector})")
         elif self.kind == "bf16":
             lines.append(f"declare <16 x float> {_BF16}(<16 x float>, <32 x bfloat>, <32 x bfloat>)")
         elif n in _I16:
@@ -299,9 +336,9 @@ done:
 
     def multiply(self, out: str, total: str, x: str, y: str) -> list[str]:
         n = self.lanes
-        if self.kind == "f32":
-            vector = f"<{n} x float>"
-            return [f"  {out} = call {vector} @llvm.fma.v{n}f32({vector} {x}, {vector} {y}, {vector} {total})"]
+        if self.kind in ("f32", "f64"):
+            vector = f"<{n} x {self.word}>"
+            return [f"  {out} = call {vector} @llvm.fma.v{n}{self.kind}({vector} {x}, {vector} {y}, {vector} {total})"]
         pairs = f"<{2 * n} x {'bfloat' if self.kind == 'bf16' else 'i16'}>"
         lines = [f"  {out}.{name} = bitcast <{n} x i32> {value} to {pairs}" for name, value in (("x", x), ("y", y))]
         if self.kind == "bf16":
@@ -318,8 +355,12 @@ _I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
 def _source_of(symbol: str) -> str | None:
     kind, rows, *more = symbol.removeprefix("panels_").split("_")
     known = _kinds().get(kind)
-    result = next((name for name in more if name in NARROW), "")
-    return known and source(kind, int(rows), known[1], llvm.host().vector_bytes, "indirect" in more, result)
+    if known is None:
+        return None
+    form, result = (next((name for name in more if name in names), "") for names in (_FORMS, NARROW))
+    vector_bytes = llvm.host().vector_bytes
+    columns = int(more[-1]) * vector_bytes // _size(kind) if form == "streamed" else known[1]
+    return source(kind, int(rows), columns, vector_bytes, form, result)
 
 
 family = Family("panels", _source_of, tiered=True)

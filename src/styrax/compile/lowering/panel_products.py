@@ -25,6 +25,10 @@ LARGE = 1 << 17  # and multiplications
 SHORT = 64  # rows or terms up to which BLAS loses time,
 NARROWEST = 32  # with so many columns,
 STREAMED = 1 << 18  # where the larger operand or the result has so many elements
+TILES = 16  # rows that loops treat as fast
+READ = 1 << 18  # bytes of an operand that is not in the nearest caches
+FLOATS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+IN_FLIGHT = 12  # sums that registers add to while one waits
 HUGE = 1 << 26  # multiplications to which packing is little
 WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
 NARROW = {"bf16": WORDS["bf16"], "f16": np.dtype(np.float16)}
@@ -91,3 +95,47 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
 
     (stored,) = b.nest([(shape, results)], body)
     return stored if dtype == results else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))
+
+
+def streams(b: Builder, dtype: np.dtype, m: object, n: object, k: object) -> bool:
+    """Whether a product of floats has so few rows that it is read rather than multiplied: packing the right operand,
+    whose rows lie in memory, would cost more than it gains. Loops do as well with rows that fill their tiles."""
+    kind = FLOATS.get(dtype, "")
+    if kind not in b.kernels.panels or not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
+        return False
+    return (0 < m <= 2 * b.kernels.panels[kind].rows and m != TILES and n >= NARROWEST and k >= SMALLEST
+            and k * n * dtype.itemsize > READ)
+
+
+def streamed(b: Builder, left: Value, right: Stored, shape: Shape) -> Value:
+    """A product of few rows, in panels as wide as registers hold their sums."""
+    (count, m, k), n = left.shape, right.shape[1]
+    assert isinstance(count, int) and isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
+    dtype = right.dtype
+    assert isinstance(dtype, np.dtype)
+    kind = FLOATS[dtype]
+    sizes, lanes = b.kernels.panels[kind], b.vector_bytes // dtype.itemsize
+    blocks = -(-m // sizes.rows)
+    rows = -(-m // blocks)
+    most = (sizes.rows + 1) * (sizes.columns // lanes) // (rows + 1)  # vectors: of sums, and of a row of b
+    # panels in fours, which few threads share equally, and sums enough not to wait for each other
+    vectors = min(range(1, most + 1), key=lambda v: (rows * v < IN_FLIGHT and v < most,
+                                                     -(-n // (4 * v * lanes)) * 4 * v, -v))
+    width = vectors * lanes
+    columns, step = -(-n // width), 64 // dtype.itemsize
+    a = panels.blocks(b, left, rows, dtype)
+    batch, _, row = right.strides
+    assert isinstance(row, int)
+
+    def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
+        with nest.loop(count * columns, parallel=True) as t:
+            c, column = b.floordiv(t, columns), b.imul(b.floormod(t, columns), width)
+            nest.call(f"panels_{kind}_{rows}_streamed_{vectors}", [
+                (a, b.imul(c, blocks * panels.steps(k, dtype) * rows * step)),
+                (right, b.iadd(b.imul(c, batch), column)),
+                b.int(dtype.itemsize * row), (outs[0], b.iadd(b.imul(c, m * n), column)), b.int(dtype.itemsize * n),
+                b.int(m),
+                b.min(b.int(width), b.isub(b.int(n), column)), b.int(k)],
+                reads=[a, right], writes=[outs[0]], work=m * width * k / lanes * 2, flops=2 * m * n * k / columns)
+
+    return b.nest([(shape, dtype)], body)[0]

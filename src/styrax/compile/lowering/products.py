@@ -61,7 +61,13 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     count, m, n, k = sizes
     shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
     assert isinstance(lhs.dtype, np.dtype) and isinstance(rhs.dtype, np.dtype)
-    if dtype == np.float32 == rhs.dtype and loops_do_better(m, n, k, _runs_along(b, rhs, rhs_free)):
+    if dtype == lhs.dtype == rhs.dtype and panel_products.streams(b, dtype, m, n, k):
+        rows = _by_rows(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract)
+        if rows is not None:
+            return panel_products.streamed(
+                b, _to_be_packed(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract, lhs_contract), rows, shape)
+    along_columns = _runs_along(b, rhs, rhs_free)
+    if dtype == rhs.dtype and dtype in panel_products.FLOATS and loops_do_better(m, n, k, along_columns):
         return None
     if b.kernels.tiles and (found := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
         return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
@@ -141,6 +147,14 @@ def _cubic(b: Builder, value: Value, shape: Sequence[Index], *dims: Dims) -> Sto
         return b.reshaped(moved, shape)
     ((_, step),) = found.batch
     return Stored(b, found.value.buffer, tuple(shape), value.dtype, (step, found.row, found.column), found.value.offset)
+
+
+def _by_rows(b: Builder, value: Value, shape: Sequence[Index], *dims: Dims) -> Stored | None:
+    """The operand as (batch, free, contracted) where neighbours in the free dimensions lie side by side in memory."""
+    if isinstance(value, Computed) and value.probe()[1].op != "load" or not _runs_along(b, value, dims[1]):
+        return None
+    found = _cubic(b, value, shape, *dims)
+    return found if found.strides[1] == 1 and isinstance(found.strides[2], int) else None
 
 
 def _to_be_packed(b: Builder, value: Value, shape: Sequence[Index], batch: Dims, free: Dims, contract: Dims,
