@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +23,7 @@ from ..core.programs import program_keys
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.types.dims import Recorder
-from . import background, llvm, llvm_library, runtime, store, tiles
+from . import background, file_states, llvm, llvm_library, runtime, store, tiles
 from .executable import Compiled, Interface
 
 LARGE = 1 << 20  # bytes of constants, besides those of the jaxpr, from which a program is not kept
@@ -30,6 +32,8 @@ _PACKAGE = __name__.partition(".")[0]
 _FOLDER = os.path.dirname(os.path.dirname(__file__))  # other copies of the package have programs of their own
 _stores: dict[str, tuple[store.Store, bool]] = {}
 _writer = background.Backlog("styrax-keep", to_the_end=True, patience=0.3)
+_USUAL = store.digest(b"files", _FOLDER.encode())  # the entry with the files that lists of modules have
+_ahead: list[threading.Event] = []  # set when they have been looked at
 
 
 def _place() -> tuple[store.Store, bool] | None:
@@ -48,6 +52,23 @@ def expected() -> bool:
     """Whether earlier processes have kept programs."""
     place = _place()
     return place is not None and place[1]
+
+
+def look_ahead() -> None:
+    """Looks in a thread at the files that programs on disk will be asked to be as old as."""
+    done = threading.Event()
+
+    def look() -> None:
+        try:
+            place = _place()
+            listed = None if place is None else place[0].get(_USUAL)
+            if listed is not None:
+                file_states.look(listed.decode(errors="surrogateescape").split("\0"))
+        finally:
+            done.set()
+
+    if background.start(look, "styrax-look"):
+        _ahead.append(done)
 
 
 class Request:
@@ -83,9 +104,10 @@ class Request:
         # The list of modules comes first: only what this version of the package has written is read as that.
         if not _is_sound(kept, payload[: store.KEY_BYTES]):
             return None
-        interface, constants, units, level, hasty, asked = pickle.loads(payload[store.KEY_BYTES :])
+        interface, constants, units, level, hasty, asked, kernels = pickle.loads(payload[store.KEY_BYTES :])
         if self._sizes is not None and not _admitted(self._sizes, *asked):
             return None
+        llvm.kernels.update(kernels)
         own = self._closed.consts
         return Compiled(Interface(*interface), [own[c] if type(c) is int else c for c in constants], units, level,
                         hasty, False)
@@ -111,10 +133,21 @@ class Request:
         digest = store.digest(listed)
         if not _is_sound(kept, digest):
             _sound[digest] = kept.put(digest, listed)
+            usual = kept.get(_USUAL)
+            before = set() if usual is None else set(usual.decode(errors="surrogateescape").split("\0"))
+            if not before.issuperset(file for file, _ in modules):
+                files = sorted(before.union(file for file, _ in modules))
+                kept.put(_USUAL, "\0".join(files).encode(errors="surrogateescape"))
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             arrays = [c if type(c) is int else np.asarray(c) for c in constants]
             kept.put(key, digest + pickle.dumps((tuple(made.interface), arrays, made.units, made.level, made.hasty,
-                                                 asked)))
+                                                 asked, _kernels(made.units))))
+
+
+def _kernels(units: Sequence[str]) -> dict[tuple[str, bool], bytes]:
+    """Where the functions lie that a program calls by name."""
+    called = {word for text in units for word in re.findall(r"@(\w+)", text)}
+    return {name: key for name, key in llvm.kernels.items() if name[0] in called}
 
 
 def _admitted(sizes: Recorder, derived: Any, guards: Any, alias: Any) -> bool:
@@ -136,19 +169,8 @@ def settle() -> None:
 # The modules that an entry was made with
 # ---------------------------------------------------------------------------------------------------------
 
-_States = list[tuple[str, tuple[int, int]]]  # files, with their times and sizes
-_seen: dict[str, tuple[int, int] | None] = {}  # as this process saw them first
+_States = list[tuple[str, file_states.State]]
 _sound: dict[bytes, bool] = {}  # lists of modules -> whether they are what they were
-
-
-def _state(file: str) -> tuple[int, int] | None:
-    if file not in _seen:
-        try:
-            info = os.stat(file)
-            _seen[file] = info.st_mtime_ns, info.st_size
-        except OSError:
-            _seen[file] = None
-    return _seen[file]
 
 
 def _modules() -> _States | None:
@@ -157,7 +179,7 @@ def _modules() -> _States | None:
     for name, module in sys.modules.copy().items():  # other threads import
         file = getattr(module, "__file__", None)
         if file is not None and name.partition(".")[0] == _PACKAGE:
-            state = _state(file)
+            state = file_states.state(file)
             if state is None or state[0] >= _BORN:
                 return None
             found.append((file, state))
@@ -167,7 +189,9 @@ def _modules() -> _States | None:
 def _is_sound(kept: store.Store, modules: bytes) -> bool:
     known = _sound.get(modules)
     if known is None:
+        for done in _ahead:
+            done.wait()
         payload = kept.get(modules)
         known = _sound[modules] = payload is not None and store.digest(payload) == modules and all(
-            _state(file) == state for file, state in pickle.loads(payload))
+            file_states.state(file) == state for file, state in pickle.loads(payload))
     return known

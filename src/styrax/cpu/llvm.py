@@ -95,6 +95,8 @@ class Library:
 
 _loaded: weakref.WeakValueDictionary[tuple, Library] = weakref.WeakValueDictionary()
 _stores: dict[str, store.Store] = {}
+kernels: dict[tuple[str, bool], bytes] = {}  # the keys of functions that programs call by name; whether brief ones
+_kept: list[Library] = []  # as long as the process lives
 _given: dict[bytes, bytes] = {}  # code from other processes, by its key
 
 
@@ -134,6 +136,31 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
         # Two threads that compile the same at once both get a library; the later one stays.
         _loaded[memory_key] = library
     return library
+
+
+def load_kernel(ir_text: str, symbol: str, level: int) -> Library:
+    """Like `load` for a function of ours that programs call by name. Where it lies on disk is known from then on."""
+    library = load(ir_text, symbol, level=level)
+    kernels[symbol, level == BRIEF] = _key(ir_text, level)
+    return library
+
+
+def _kept_kernel(symbol: str, brief: bool) -> int | None:
+    """Such a function where its text need not be written to find its code."""
+    key = kernels.get((symbol, brief))
+    if key is None:
+        return None
+    library = _loaded.get((key, ()))
+    if library is None:
+        disk = _store()
+        blob = None if disk is None else disk.get(key)
+        library = None if blob is None else _from_blob(blob, symbol, lambda symbol: resolve(symbol, brief))
+        if library is None:
+            return None
+        compile_count.disk_hits += 1
+        _loaded[key, ()] = library
+    _kept.append(library)
+    return library.address(symbol)
 
 
 def load_units(texts: Sequence[str], name: str, level: int) -> Library:
@@ -263,6 +290,12 @@ def resolve(symbol: str, brief: bool = False) -> int:
     (C library, libm). Raises LookupError if nobody has it."""
     home = _HOMES.get(symbol.partition("_")[0])
     if home is not None:
+        if brief or symbol not in _known:
+            address = _kept_kernel(symbol, brief)
+            if address is not None:
+                if not brief:
+                    _known[symbol] = address
+                return address
         importlib.import_module(f"{__package__}.{home}")
     for resolver in _brief_resolvers if brief else ():
         address = resolver(symbol)

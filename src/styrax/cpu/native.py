@@ -458,6 +458,50 @@ define void @styrax_after_fork_in_child() nounwind {
 }
 """
 
+_FILES = """
+; When each of `count` files last changed, in nanoseconds (-1 where there is none), and its size. Their names lie one
+; after the other.
+declare i64 @strlen(ptr)
+
+define void @styrax_file_states(ptr %names, i64 %count, ptr %states) nounwind {
+entry:
+  %info = alloca [256 x i8], align 8
+  %size_at = getelementptr i8, ptr %info, i64 48
+  %seconds_at = getelementptr i8, ptr %info, i64 88
+  %rest_at = getelementptr i8, ptr %info, i64 96
+  store i64 0, ptr %size_at
+  store i64 0, ptr %seconds_at
+  store i64 0, ptr %rest_at
+  br label %head
+head:
+  %i = phi i64 [0, %entry], [%i1, %look]
+  %name = phi ptr [%names, %entry], [%name1, %look]
+  %state = phi ptr [%states, %entry], [%state1, %look]
+  %some = icmp slt i64 %i, %count
+  br i1 %some, label %look, label %end
+look:
+  %r = call i64 (i64, ...) @syscall(i64 NEWFSTATAT, i64 -100, ptr %name, ptr %info, i64 0)
+  %there = icmp eq i64 %r, 0
+  %seconds = load i64, ptr %seconds_at
+  %rest = load i64, ptr %rest_at
+  %whole = mul i64 %seconds, 1000000000
+  %sum = add i64 %whole, %rest
+  %time = select i1 %there, i64 %sum, i64 -1
+  %size = load i64, ptr %size_at
+  store i64 %time, ptr %state
+  %second = getelementptr i64, ptr %state, i64 1
+  store i64 %size, ptr %second
+  %i1 = add i64 %i, 1
+  %length = call i64 @strlen(ptr %name)
+  %past = add i64 %length, 1
+  %name1 = getelementptr i8, ptr %name, i64 %past
+  %state1 = getelementptr i64, ptr %state, i64 2
+  br label %head
+end:
+  ret void
+}
+"""
+
 
 def source(processor: str, system: str) -> str:
     """IR of the runtime for "x86_64" or "aarch64" under "linux" or "darwin".
@@ -468,7 +512,10 @@ def source(processor: str, system: str) -> str:
     if system not in _WORDS or processor not in _PROCESSORS:
         raise NotImplementedError(f"no native runtime for {processor} under {system}")
     text = _WORDS[system] + _PROCESSORS[processor] + _THREADS + native_queue.TEXT + native_memory.TEXT + _FORK
+    if system == "linux":
+        text += _FILES
     names = {
+        "NEWFSTATAT": {"x86_64": 262, "aarch64": 79}[processor],
         "FUTEX": {"x86_64": 202, "aarch64": 98}[processor],
         "SETMASK": {"linux": 2, "darwin": 3}[system],
         "HUGEPAGE": {"linux": 14, "darwin": 0}[system],

@@ -93,7 +93,7 @@ class Family:
         """Compiles a function that was begun."""
         try:
             text = self._source(wanted[0])
-            self._libraries[wanted] = None if text is None else llvm.load(text, wanted[0], level=wanted[1])
+            self._libraries[wanted] = None if text is None else llvm.load_kernel(text, *wanted)
         finally:
             with self._changed:
                 self._begun.discard(wanted)

@@ -7,7 +7,9 @@ runtime.prepare()
 from . import kept_programs  # noqa: E402
 from .client import backend  # noqa: E402
 
-if not kept_programs.expected():  # then the first program will be compiled
+if kept_programs.expected():
+    kept_programs.look_ahead()
+else:  # the first program will be compiled
     from . import compilation  # noqa: F401
 
 __all__ = ["backend"]

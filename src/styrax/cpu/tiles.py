@@ -170,7 +170,7 @@ def _resolve(symbol: str) -> int | None:
     if module != "tiles" or kind not in INSTRUCTIONS or not available():
         return None
     if symbol not in _libraries:
-        _libraries[symbol] = llvm.load(source(kind, bool(indirect)), symbol, level=-1)
+        _libraries[symbol] = llvm.load_kernel(source(kind, bool(indirect)), symbol, -1)
     return _libraries[symbol].address(symbol)
 
 
