@@ -13,7 +13,7 @@ NEAR = FAR[:40]
 ROW = FAR[0]
 
 PROGRAMS = {
-    "vector times matrix": (lambda x: x[:, 0] @ x, lambda x: x[:, 0] @ x),
+    "weighted columns": (lambda x: (x[:, :1] * x).sum(0), lambda x: (x[:, :1] * x).sum(0)),
     "sums of columns": (lambda x: x.sum(0), lambda x: x.sum(0)),
     "backwards": (lambda x: (x[::-1] * x).sum(0), lambda x: (x[::-1] * x).sum(0)),
     "softmax of columns": (lambda x: jnp.exp(x - x.max(0)) / jnp.exp(x - x.max(0)).sum(0),

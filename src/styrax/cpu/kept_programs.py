@@ -23,7 +23,7 @@ from ..core.programs import program_keys
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.types.dims import Recorder
-from . import background, file_states, llvm, llvm_library, runtime, store, tiles
+from . import background, file_states, kept_kernels, llvm, llvm_library, runtime, store, tiles
 from .executable import Compiled, Interface
 
 LARGE = 1 << 20  # bytes of constants, besides those of the jaxpr, from which a program is not kept
@@ -107,7 +107,7 @@ class Request:
         interface, constants, units, level, hasty, asked, kernels = pickle.loads(payload[store.KEY_BYTES :])
         if self._sizes is not None and not _admitted(self._sizes, *asked):
             return None
-        llvm.kernels.update(kernels)
+        kept_kernels.accept(kernels)
         own = self._closed.consts
         return Compiled(Interface(*interface), [own[c] if type(c) is int else c for c in constants], units, level,
                         hasty, False)
@@ -138,16 +138,11 @@ class Request:
             if not before.issuperset(file for file, _ in modules):
                 files = sorted(before.union(file for file, _ in modules))
                 kept.put(_USUAL, "\0".join(files).encode(errors="surrogateescape"))
+        called = {word for text in made.units for word in re.findall(r"@(\w+)", text)}
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             arrays = [c if type(c) is int else np.asarray(c) for c in constants]
             kept.put(key, digest + pickle.dumps((tuple(made.interface), arrays, made.units, made.level, made.hasty,
-                                                 asked, _kernels(made.units))))
-
-
-def _kernels(units: Sequence[str]) -> dict[tuple[str, bool], bytes]:
-    """Where the functions lie that a program calls by name."""
-    called = {word for text in units for word in re.findall(r"@(\w+)", text)}
-    return {name: key for name, key in llvm.kernels.items() if name[0] in called}
+                                                 asked, kept_kernels.keys(called))))
 
 
 def _admitted(sizes: Recorder, derived: Any, guards: Any, alias: Any) -> bool:

@@ -95,8 +95,6 @@ class Library:
 
 _loaded: weakref.WeakValueDictionary[tuple, Library] = weakref.WeakValueDictionary()
 _stores: dict[str, store.Store] = {}
-kernels: dict[tuple[str, bool], bytes] = {}  # the keys of functions that programs call by name; whether brief ones
-_kept: list[Library] = []  # as long as the process lives
 _given: dict[bytes, bytes] = {}  # code from other processes, by its key
 
 
@@ -114,7 +112,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
 
     Raises CompileError for IR that LLVM rejects and LookupError for undefined symbols.
     """
-    key = _key(ir_text, level)
+    key = key_of(ir_text, level)
     memory_key = (key, tuple(sorted(symbols.items())) if symbols else ())
     if share:
         library = _loaded.get(memory_key)
@@ -138,29 +136,17 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
     return library
 
 
-def load_kernel(ir_text: str, symbol: str, level: int) -> Library:
-    """Like `load` for a function of ours that programs call by name. Where it lies on disk is known from then on."""
-    library = load(ir_text, symbol, level=level)
-    kernels[symbol, level == BRIEF] = _key(ir_text, level)
-    return library
-
-
-def _kept_kernel(symbol: str, brief: bool) -> int | None:
-    """Such a function where its text need not be written to find its code."""
-    key = kernels.get((symbol, brief))
-    if key is None:
-        return None
+def load_kept(key: bytes, name: str, brief: bool) -> Library | None:
+    """The library of a module whose key is known (`key_of`), where its code is at hand."""
     library = _loaded.get((key, ()))
     if library is None:
         disk = _store()
         blob = None if disk is None else disk.get(key)
-        library = None if blob is None else _from_blob(blob, symbol, lambda symbol: resolve(symbol, brief))
-        if library is None:
-            return None
-        compile_count.disk_hits += 1
-        _loaded[key, ()] = library
-    _kept.append(library)
-    return library.address(symbol)
+        library = None if blob is None else _from_blob(blob, name, lambda symbol: resolve(symbol, brief))
+        if library is not None:
+            compile_count.disk_hits += 1
+            _loaded[key, ()] = library
+    return library
 
 
 def load_units(texts: Sequence[str], name: str, level: int) -> Library:
@@ -172,7 +158,7 @@ def load_units(texts: Sequence[str], name: str, level: int) -> Library:
     blobs: dict[str, bytes] = {}
 
     def compile_ahead(text: str) -> None:
-        key = _key(text, level)
+        key = key_of(text, level)
         if (key, ()) not in _loaded:
             with suppress(CompileError):  # `load` will say what is wrong
                 blobs[text] = _blob(key, text, level)
@@ -197,10 +183,10 @@ def at_hand(texts: Sequence[str], level: int) -> bool:
     """Whether `load_units` would find all code compiled."""
     disk = _store()
     return all((key, ()) in _loaded or key in _given or disk is not None and key in disk
-               for key in (_key(text, level) for text in texts))
+               for key in (key_of(text, level) for text in texts))
 
 
-def _key(ir_text: str, level: int) -> bytes:
+def key_of(ir_text: str, level: int) -> bytes:
     machine = host()
     return store.digest(ir_text.encode(), machine.features.encode(), machine.cpu.encode(), machine.triple.encode(),
                         llvm_library.identity(), b"%d.%d" % (PIPELINE_VERSION, level))
@@ -229,7 +215,7 @@ def machine_code(library: Library) -> dict[bytes, bytes]:
     """The code of a library and of what it refers to, under keys that other processes on such machines find it by."""
     found = {}
     for part in (*library.uses, library):
-        key = _key(*part.source)
+        key = key_of(*part.source)
         found[key] = _blob(key, *part.source)
     return found
 
@@ -288,15 +274,20 @@ def add_resolver(resolver: Callable[[str], int | None], brief: bool = False) -> 
 def resolve(symbol: str, brief: bool = False) -> int:
     """Address of an outside symbol: one that was defined, one that a resolver knows, or one of the process
     (C library, libm). Raises LookupError if nobody has it."""
+    address = _asked_for(symbol, brief)
     home = _HOMES.get(symbol.partition("_")[0])
-    if home is not None:
-        if brief or symbol not in _known:
-            address = _kept_kernel(symbol, brief)
-            if address is not None:
-                if not brief:
-                    _known[symbol] = address
-                return address
+    if address is None and home is not None:
         importlib.import_module(f"{__package__}.{home}")
+        address = _asked_for(symbol, brief)
+    if address is None:
+        address = _in_process(symbol)
+        if address is None:
+            raise LookupError(f"compiled code needs {symbol!r}, which is neither in the runtime nor in libc")
+        _known[symbol] = address
+    return address
+
+
+def _asked_for(symbol: str, brief: bool) -> int | None:
     for resolver in _brief_resolvers if brief else ():
         address = resolver(symbol)
         if address is not None:
@@ -311,13 +302,9 @@ def resolve(symbol: str, brief: bool = False) -> int:
     for resolver in _resolvers:
         address = resolver(symbol)
         if address is not None:
-            break
-    else:
-        address = _in_process(symbol)
-        if address is None:
-            raise LookupError(f"compiled code needs {symbol!r}, which is neither in the runtime nor in libc")
-    _known[symbol] = address
-    return address
+            _known[symbol] = address
+            return address
+    return None
 
 
 def _in_process(symbol: str) -> int | None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from . import background, llvm
+from . import background, kept_kernels, llvm
 
 Wanted = tuple[str, int]  # a function, and LLVM's effort
 
@@ -93,7 +93,7 @@ class Family:
         """Compiles a function that was begun."""
         try:
             text = self._source(wanted[0])
-            self._libraries[wanted] = None if text is None else llvm.load_kernel(text, *wanted)
+            self._libraries[wanted] = None if text is None else kept_kernels.load(text, *wanted)
         finally:
             with self._changed:
                 self._begun.discard(wanted)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from . import llvm
+from . import kept_kernels, llvm
 
 STEPS = 16  # of 2 KB: half of a first cache of 64 KB, two thirds of one of 48
 INSTRUCTIONS = {"bf16": "tdpbf16ps", "ss": "tdpbssd", "su": "tdpbsud", "us": "tdpbusd", "uu": "tdpbuud"}
@@ -170,7 +170,7 @@ def _resolve(symbol: str) -> int | None:
     if module != "tiles" or kind not in INSTRUCTIONS or not available():
         return None
     if symbol not in _libraries:
-        _libraries[symbol] = llvm.load_kernel(source(kind, bool(indirect)), symbol, -1)
+        _libraries[symbol] = kept_kernels.load(source(kind, bool(indirect)), symbol, -1)
     return _libraries[symbol].address(symbol)
 
 
