@@ -20,7 +20,8 @@ generated code calls, for blocks of ROWS rows::
         c = a · b for at most V vectors of columns, of a b that lies as it is: its rows, one for each of the `terms`,
         `b_row` bytes apart.
 
-With `_bf16` or `_f16` behind ROWS c has numbers of that kind, each rounded once; there are at most 16 blocks of rows.
+There are at most 16 blocks of rows: sums are kept here until they are whole. With `_bf16` or `_f16` behind ROWS c has
+numbers of that kind, each rounded once.
 
 Kinds: `f32` and `f64` (a word is one element; those of `f64` have 8 bytes, and a step has 8), `bf16` (two; sums in
 float32, subnormal numbers count as zero) and `i16` (two; sums in int32 that wrap around). Van Zee and van de Geijn,
@@ -170,7 +171,6 @@ class _Kernel:
         outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %block], [{s}.n, %step_end]" for s in self.sums)
         inner = "\n".join(f"  {s} = phi {vector} [{s}.p, %step], [{s}.n, %words]" for s in self.sums)
         a_step, b_step, row = 64 * self.rows, 64 * self.columns, self.size * self.columns
-        kept = self.rows * self.columns * (BLOCKS if self.result else 1)  # between slices; c has sums if they stay such
         suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix.format(vectors=self.vectors)}"
         words = 64 // self.size
         sizes = {"a_step": a_step, "b_step": b_step, "row": row, "size": self.size, "words": words,
@@ -183,7 +183,7 @@ entry:
 {form.entry.format(**sizes)}  %columns32 = trunc i64 %columns to i32
 {masks}
   %sums = alloca [{self.rows * self.columns} x {self.sum}], align 64
-  %kept = alloca [{kept} x {self.sum}], align 64
+  %kept = alloca [{self.rows * self.columns * BLOCKS} x {self.sum}], align 64
   %a_block = {form.a_block.format(**sizes)}
   %c_block = mul i64 %c_row, {self.rows}
   %steps.up = add i64 %steps, {STEPS - 1}
@@ -256,7 +256,7 @@ block_end:
   %row1 = add nuw nsw i64 %row, {self.rows}
   %ai1 = getelementptr i8, ptr %ai, i64 %a_block
   %c1 = getelementptr i8, ptr %c, i64 %c_block
-  %kept1 = getelementptr i8, ptr %kb, i64 {row * self.rows if self.result else 0}
+  %kept1 = getelementptr i8, ptr %kb, i64 {row * self.rows}
   %again = icmp slt i64 %row1, %rows
   br i1 %again, label %block, label %{form.end}
 {form.line_end}slice_end:
@@ -276,29 +276,28 @@ done:
 
     def results(self, vector: str) -> str:
         """A row of the sums, added to what the slices before have left: kept for the next slice, or given."""
-        n, kept = self.lanes, "%p" if self.result else "%o"
-        masked, size = self.masked, self.size
+        n, size = self.lanes, self.size
+        small, suffix, width = (f"<{n} x {NARROW[self.result]}>", self.result, 2) if self.result else (
+            vector, self.masked.removeprefix(f"v{n}").removesuffix(".p0"), size)
         load, add, put, keep, give = [], [], [], [], []
         for v in range(self.vectors):
             mask, at = f"<{n} x i1> %mask{v}", size * v * n
             load += [f"  %new{v}.at = getelementptr i8, ptr %t, i64 {at}",
                      f"  %new{v} = load {vector}, ptr %new{v}.at, align 64",
-                     f"  %at{v} = getelementptr i8, ptr {kept}, i64 {at}"]
-            add += [f"  %old{v} = call {vector} @llvm.masked.load.{masked}(ptr %at{v}, i32 {size}, {mask}, "
-                    f"{vector} zeroinitializer)",
+                     f"  %at{v} = getelementptr i8, ptr %p, i64 {at}"]
+            add += [f"  %old{v} = load {vector}, ptr %at{v}, align 64",
                     f"  %sum{v} = {'add' if self.sum == 'i32' else 'fadd'} {vector} %old{v}, %new{v}"]
             put += [f"  %v{v} = phi {vector} [%new{v}, %result], [%sum{v}, %add]"]
-            keep += [f"  call void @llvm.masked.store.{masked}({vector} %v{v}, ptr %at{v}, i32 {size}, {mask})"]
+            keep += [f"  store {vector} %v{v}, ptr %at{v}, align 64"]
+            value = f"%v{v}"
             if self.result:
-                small = f"<{n} x {NARROW[self.result]}>"
-                give += [f"  %small{v} = fptrunc {vector} %v{v} to {small}",
-                         f"  %small{v}.at = getelementptr i8, ptr %o, i64 {at // 2}",
-                         f"  call void @llvm.masked.store.v{n}{self.result}.p0({small} %small{v}, ptr %small{v}.at, "
-                         f"i32 2, {mask})"]
-        lines = [*load, "  br i1 %begun, label %add, label %put", "add:", *add, "  br label %put", "put:", *put]
-        if self.result:
-            lines += ["  br i1 %rest, label %leave, label %give", "give:", *give, "  br label %result_end", "leave:"]
-        return "\n".join([*lines, *keep, "  br label %result_end"])
+                value = f"%small{v}"
+                give += [f"  {value} = fptrunc {vector} %v{v} to {small}"]
+            give += [f"  %out{v} = getelementptr i8, ptr %o, i64 {width * v * n}",
+                     f"  call void @llvm.masked.store.v{n}{suffix}.p0({small} {value}, ptr %out{v}, i32 {width}, {mask})"]
+        return "\n".join([*load, "  br i1 %begun, label %add, label %put", "add:", *add, "  br label %put", "put:", *put,
+                          "  br i1 %rest, label %leave, label %give", "give:", *give, "  br label %result_end", "leave:",
+                          *keep, "  br label %result_end"])
 
     def word_products(self) -> str:
         """A word of the contracted dimension: the outer product of a column of a and a row of b."""
