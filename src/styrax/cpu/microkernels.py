@@ -294,10 +294,12 @@ done:
                 value = f"%small{v}"
                 give += [f"  {value} = fptrunc {vector} %v{v} to {small}"]
             give += [f"  %out{v} = getelementptr i8, ptr %o, i64 {width * v * n}",
-                     f"  call void @llvm.masked.store.v{n}{suffix}.p0({small} {value}, ptr %out{v}, i32 {width}, {mask})"]
-        return "\n".join([*load, "  br i1 %begun, label %add, label %put", "add:", *add, "  br label %put", "put:", *put,
-                          "  br i1 %rest, label %leave, label %give", "give:", *give, "  br label %result_end", "leave:",
-                          *keep, "  br label %result_end"])
+                     f"  call void @llvm.masked.store.v{n}{suffix}.p0({small} {value}, ptr %out{v}, i32 {width}, "
+                     f"{mask})"]
+        return "\n".join([
+            *load, "  br i1 %begun, label %add, label %put", "add:", *add, "  br label %put", "put:", *put,
+            "  br i1 %rest, label %leave, label %give", "give:", *give, "  br label %result_end", "leave:", *keep,
+            "  br label %result_end"])
 
     def word_products(self) -> str:
         """A word of the contracted dimension: the outer product of a column of a and a row of b."""
