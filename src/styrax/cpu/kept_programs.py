@@ -26,7 +26,7 @@ from ..core.types.dims import Recorder
 from . import background, file_states, kept_kernels, llvm, llvm_library, runtime, store, tiles
 from .executable import Compiled, Interface
 
-LARGE = 1 << 20  # bytes of constants, besides those of the jaxpr, from which a program is not kept
+LARGE = 1 << 24  # bytes of constants, besides those of the jaxpr, from which a program is not kept
 _BORN = time.time_ns()
 _PACKAGE = __name__.partition(".")[0]
 _FOLDER = os.path.dirname(os.path.dirname(__file__))  # other copies of the package have programs of their own

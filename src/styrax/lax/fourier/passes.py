@@ -66,7 +66,18 @@ def _factors(size: int, radix: int, dtype: np.dtype) -> np.ndarray:
 @lru_cache(maxsize=16)
 def grid_factors(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
     """What stands between the two steps of a transform of length `rows·columns`: shape [2, rows, columns]."""
-    return roots(np.outer(np.arange(rows), np.arange(columns)), rows * columns, dtype)
+    if dtype == np.float64 or columns < 16:
+        return roots(np.outer(np.arange(rows), np.arange(columns)), rows * columns, dtype)
+    # products in float64 of a root for the column's number in steps and one for the rest, exact enough for float32
+    step = math.isqrt(columns)
+    steps = -(-columns // step)
+    coarse, fine = (parts[0] + 1j * parts[1] for parts in (
+        roots(np.outer(np.arange(rows), numbers), rows * columns, np.dtype(np.float64))
+        for numbers in (step * np.arange(steps), np.arange(step))))
+    table = (coarse[:, :, None] * fine[:, None, :]).reshape(rows, -1)[:, :columns]
+    found = np.empty((2, rows, columns), dtype)
+    found[0], found[1] = table.real, table.imag
+    return found
 
 
 @lru_cache(maxsize=16)
