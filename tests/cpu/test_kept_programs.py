@@ -191,6 +191,34 @@ def test_programs_with_functions_of_the_user_are_compiled(tmp_path, program):
         assert run(code, tmp_path)[-2:] == [f"{factor}.0", "compiler"]
 
 
+MAPS = """
+import sys
+import numpy as np
+import styrax as jax, styrax.numpy as jnp
+from styrax.sharding import Mesh, NamedSharding, PartitionSpec as P
+devices = np.array(jax.devices())[::STEP]
+mesh = Mesh(devices, ("i",))
+x = jax.device_put(np.arange(16.0).reshape(8, 2), NamedSharding(mesh, P("i")))
+turn = [(k, (k + 1) % 4) for k in range(4)]
+f = jax.jit(jax.shard_map(lambda x: jax.lax.ppermute(x, "i", turn) + jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"),
+                          out_specs=P("i")))
+y = f(x)
+print(np.asarray(y).tolist(), [(s.device.id, s.data.tolist()) for s in y.addressable_shards])
+print(jax.pmap(lambda x: jax.lax.pmean(x, "d"), axis_name="d")(np.arange(8.0).reshape(4, 2)).tolist())
+"""
+
+
+def test_programs_over_several_devices_are_kept(tmp_path):
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    ahead, turned = (MAPS.replace("STEP", step) + LOADED for step in ("1", "-1"))
+    first = run(ahead, tmp_path, **flags)
+    assert first[-1] == "compiler"
+    assert run(ahead, tmp_path, **flags) == [*first[:-1], "disk"]
+    other = run(turned, tmp_path, **flags)
+    assert other[0] != first[0] and other[1] == first[1]
+    assert run(turned, tmp_path, **flags)[:-1] == other[:-1] == run(turned, tmp_path / "empty", **flags)[:-1]
+
+
 def test_damaged_entries_do_no_harm(tmp_path):
     code = prints("print(jax.jit(jnp.sin)(x))")
     first = run(code, tmp_path)

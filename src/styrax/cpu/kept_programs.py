@@ -19,6 +19,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..core.arrays import host_devices
 from ..core.programs import program_keys
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
@@ -39,8 +40,8 @@ _ahead: list[threading.Event] = []  # set when they have been looked at
 def _place() -> tuple[store.Store, bool] | None:
     """Where programs are kept, and whether there were any when this process began; None where none are."""
     directory = config.cache_directory()
-    if directory is None or not store.enabled() or config.config.debug:
-        return None
+    if directory is None or not store.enabled() or config.config.debug or host_devices.cohort is not None:
+        return None  # (processes that belong together have each a part of a program)
     found = _stores.get(directory)
     if found is None:
         programs = os.path.join(directory, "programs")

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.mesh import Mesh
 from ..types.dims import Dim
 from . import rules
 from .jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn
 from .serial_writer import Writer
 
 LARGE = 4 << 20  # bytes of constants from which to look at them takes as long as to compile
-_RULES = ("styrax.lax.", "styrax.random.", "styrax.transforms.", "styrax.core.")  # where rules of our own are from
+# where rules of our own are from
+_RULES = ("styrax.lax.", "styrax.random.", "styrax.transforms.", "styrax.parallel.", "styrax.core.")
 
 
 def key(program: ClosedJaxpr) -> str | None:
@@ -47,6 +49,9 @@ class _KeyWriter(Writer):
     def value(self, x: Any) -> str:
         if type(x) in (float, complex) and x != x:
             x = np.asarray(x)[()]
+        if type(x) is Mesh:
+            devices = [d and (d.platform, d.id) for d in x.devices.flat]
+            return f"mesh({self.value(x.axis_names)} {x.devices.shape} {[t.name for t in x.axis_types]} {devices})"
         if isinstance(x, np.generic) and not x.dtype.hasobject:  # NaNs have many forms
             return f"{x.dtype}:{x.tobytes().hex()}"
         return super().value(x)
