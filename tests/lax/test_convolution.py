@@ -221,6 +221,10 @@ LARGE = [
     ((2, 6, 7, 5, 16), (2, 3, 2, 16, 48), (1, 2, 1), "SAME", dict(dimension_numbers=("NDHWC", "DHWIO", "NDHWC"))),
     ((64, 34, 34, 8), (32, 32, 8, 24), (1, 1), "VALID", dict(dimension_numbers=NHWC)),  # as gradients of kernels are
     ((4, 9, 9, 100), (1, 1, 100, 50), (1, 1), "VALID", dict(dimension_numbers=NHWC)),
+    # of the input's ends some is not met, or cut off
+    ((2, 22, 22, 3), (7, 7, 3, 64), (2, 2), "VALID", dict(dimension_numbers=NHWC)),
+    ((4, 31, 31, 8), (3, 3, 8, 32), (1, 1), [(-1, -1), (-2, 0)], dict(dimension_numbers=NHWC)),
+    ((4, 30, 30, 8), (3, 3, 8, 32), (2, 2), [(-1, 1), (0, -3)], dict(dimension_numbers=NHWC)),
     ((1, 3, 3000), (48, 3, 40), (1,), "SAME", dict()),
 ]
 KINDS = [("bfloat16", "float32"), ("bfloat16", "bfloat16"), ("int8", "int32"), ("uint8", "int32"),

@@ -206,7 +206,7 @@ class _Implicit:
         """(group, phases, slice, places, term): rows of terms."""
         b, layout = self.b, self.layout
         kept, space = len(layout.kept), layout.space
-        if layout.folded and any(d != d.padded for d in space):
+        if layout.folded and any(d.low or d.padded.size > d.size for d in space):
             lhs, space = self.padded(lhs), [d.padded for d in space]
         joined = _joined(b, lhs) if layout.joined else None
 
@@ -239,12 +239,12 @@ class _Implicit:
             *places, channel = index
             here = [b.isub(p, d.low) for p, d in zip(places, space, strict=True)]
             inside = [c for i, d in zip(here, space, strict=True) for c in _inside(b, i, d.size)]
-            zero = b.const(0, lhs.dtype)
-            return b.load_if(functools.reduce(b.and_, inside), lhs, [here[0], channel, *here[1:]], zero)
+            return self.where(inside, lhs, [here[0], channel, *here[1:]])
 
         shape = [d.padded.size for d in space]
-        stored = b.in_memory(b.value([*shape, lhs.shape[1]], lhs.dtype, at))
-        return b.value([shape[0], lhs.shape[1], *shape[1:]], lhs.dtype, lambda i: stored.at((i[0], *i[2:], i[1])))
+        word = self.kernel.word
+        stored = b.in_memory(b.value([*shape, lhs.shape[1]], word, at))
+        return b.value([shape[0], lhs.shape[1], *shape[1:]], word, lambda i: stored.at((i[0], *i[2:], i[1])))
 
     def taps(self, rhs: Value) -> Stored:
         """The kernel packed, its terms in the order of the steps."""
