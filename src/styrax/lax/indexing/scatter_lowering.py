@@ -16,6 +16,7 @@ from styrax.core.types.dims import is_symbolic
 
 from ..elementwise.comparisons import clamp
 from ..elementwise.scalar_programs import scalar_program
+from ..reductions.reduce import greatest, least
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full
 from ..shaping.sizes import size_vector
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 # What one element becomes, of the element that stands there and the update.
 _COMBINERS: dict[str, str] = {
     "scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max",
+}
+# What leaves any element as it is, of those that rounding lets combine in another order.
+_NEUTRAL: dict[str, Callable[[np.dtype], Any]] = {
+    "scatter-add": lambda dtype: -np.zeros((), dtype), "scatter-min": greatest, "scatter-max": least,
 }
 
 
@@ -53,7 +58,7 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
     batched = dict(zip(dn.operand_batching_dims, dn.scatter_indices_batching_dims, strict=True))
     sizes = window_sizes(operand.shape, updates.shape, dn)
     limits = [operand.shape[d] - sizes[d] for d in dn.scatter_dims_to_operand_dims]
-    pieces = _pieces(name, out.shape, updates.shape, scatter_dims)
+    pieces = _pieces(name, out.dtype, out.shape, updates.shape, scatter_dims)
     combine = _combiner(b, name, out.dtype, update_jaxpr, update_consts)
     single = all(updates.shape[u] == 1 for u in scatter_dims)  # window, whose elements are apart
 
@@ -103,18 +108,23 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
         first, *rest = scatter_dims
         extent = updates.shape[first]
         size = -(-extent // pieces)
-        with n.loop(pieces, parallel=True) as p:
-            piece.append(p)
-            start = b.imul(p, size)
-            with n.loop(b.min(b.int(size), b.isub(extent, start))) as i:
-                at[first] = b.iadd(start, i)
-                each_index(rest)
+        together = TOGETHER if math.prod(updates.shape) == extent else 1
+        with n.loop(pieces // together, parallel=True) as group, n.loop(size) as i:
+            for k in range(together):
+                piece[:] = [b.iadd(b.imul(group, together), k)]
+                at[first] = b.iadd(b.imul(piece[0], size), i)
+                if extent % pieces:
+                    with n.if_(b.lt(at[first], b.int(extent))):
+                        each_index(rest)
+                else:
+                    each_index(rest)
 
     if pieces == 1:
         return b.nest([(out.shape, out.dtype, operand)], body)[0]
-    zeros = b.value((pieces, *out.shape), out.dtype, lambda i: b.const(0, out.dtype))
-    (sums,) = b.nest([((pieces, *out.shape), out.dtype, zeros)], body)
-    return _total_of_pieces(b, operand, sums, pieces)
+    start = _NEUTRAL[name](out.dtype)
+    starts_of_pieces = b.value((pieces, *out.shape), out.dtype, lambda i: b.const(start, out.dtype))
+    (folded,) = b.nest([((pieces, *out.shape), out.dtype, starts_of_pieces)], body)
+    return _total_of_pieces(b, getattr(b, _COMBINERS[name]), operand, folded, pieces)
 
 
 def _combiner(b: Builder, name: str, dtype: Any, update_jaxpr: Any, update_consts: Any
@@ -132,29 +142,33 @@ def _combiner(b: Builder, name: str, dtype: Any, update_jaxpr: Any, update_const
     return combine
 
 
-def _total_of_pieces(b: Builder, operand: Any, sums: Any, pieces: int) -> Any:
-    """An array and the sums of updates in each piece, added up."""
+def _total_of_pieces(b: Builder, combine: Callable[[Any, Any], Any], operand: Any, folded: Any, pieces: int) -> Any:
+    """An array combined with what the updates of each piece come to."""
     def total(index: Sequence[Any]) -> Any:
-        terms = [sums.at([b.int(p), *index]) for p in range(pieces)]
+        terms = [folded.at([b.int(p), *index]) for p in range(pieces)]
         while len(terms) > 1:
-            terms = [b.add(x, y) for x, y in zip(terms[::2], terms[1::2], strict=True)]
-        return b.add(operand.at(index), terms[0])
+            terms = [combine(x, y) for x, y in zip(terms[::2], terms[1::2], strict=True)]
+        return combine(operand.at(index), terms[0])
 
     out = b.avals_out[0]
     return b.value(out.shape, out.dtype, total)
 
 
 PIECES = 8  # a power of two
+TOGETHER = 4  # pieces of single elements whose updates a thread makes in turns
+MANY = 1 << 12  # updates from which it pays
 
 
-def _pieces(name: str, shape: Sequence[Any], updates: Sequence[Any], scatter_dims: Sequence[int]) -> int:
-    """Into how many parts to divide the updates, each of which is added up in an array of its own: threads share the
-    parts, and an addition waits less often for the one before. It pays where many updates meet in few places."""
-    if name != "scatter-add" or not scatter_dims or not all(isinstance(n, int) for n in (*shape, *updates)):
+def _pieces(name: str, dtype: np.dtype, shape: Sequence[Any], updates: Sequence[Any], scatter_dims: Sequence[int]
+            ) -> int:
+    """Into how many parts to divide the updates, each of which is combined in an array of its own: threads share the
+    parts, and an update waits less often for the one before. It pays where many updates meet in few places."""
+    if name not in _NEUTRAL or dtype == np.bool_ or not scatter_dims or not all(
+            isinstance(n, int) for n in (*shape, *updates)):
         return 1
     many = math.prod(updates)
     few = math.prod(shape)
-    return PIECES if many >= 1 << 16 and 4 * PIECES * few <= many and updates[scatter_dims[0]] >= 8 * PIECES else 1
+    return PIECES if many >= MANY and 2 * PIECES * few <= many and updates[scatter_dims[0]] >= 8 * PIECES else 1
 
 
 def _clip_indices(operand_shape: Sequence[int], indices: Any, updates_shape: Sequence[int],

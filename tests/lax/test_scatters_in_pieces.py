@@ -1,0 +1,121 @@
+"""Many updates that meet in few places: pieces of them are combined apart, whatever the order."""
+
+from __future__ import annotations
+
+import jax as real
+import ml_dtypes
+import numpy as np
+import pytest
+
+import styrax
+from styrax.cpu import runtime
+
+RNG = np.random.default_rng(7)
+DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, np.int8, np.uint32, bool, np.complex64]
+COUNTS = [4095, 4096, 5003, 70_001]
+# Of complex numbers there is no least, of truth values no sum; products are never made in pieces.
+CASES = [(operation, dtype, count) for operation in ("add", "min", "max", "multiply") for dtype in DTYPES
+         for count in (COUNTS if operation != "multiply" else COUNTS[:2])
+         if np.dtype(dtype).kind not in {"min": "c", "max": "c"}.get(operation, "b")]
+
+
+def arguments(count, dtype, places=40, window=()):
+    """An array, some places of which are outside, and small whole numbers, whose sums are exact."""
+    where = RNG.integers(-3, places + 3, count).astype(np.int32)
+    x, new = RNG.integers(0, 3, (places, *window)).astype(dtype), RNG.integers(0, 2, (count, *window)).astype(dtype)
+    return x, where, new
+
+
+def both(f, *args):
+    """What comes of it under JAX, and here: compiled and eager."""
+    return real.jit(lambda *a: f(real, *a))(*args), (
+        styrax.jit(lambda *a: f(styrax, *a))(*args), f(styrax, *map(styrax.numpy.asarray, args)))
+
+
+def check(f, *args):
+    wanted, results = both(f, *args)
+    for found in results:
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+@pytest.mark.parametrize(("operation", "dtype", "count"), CASES,
+                         ids=lambda v: v if isinstance(v, str | int) else np.dtype(v).name)
+def test_same_as_one_after_another(operation, dtype, count):
+    short = np.dtype(dtype).itemsize < 4 and np.dtype(dtype).kind not in "iub"
+    x, where, new = arguments(count, dtype, 700 if short else 40)  # (sums of few numbers are exact in those, too)
+    for order in (where, np.sort(where)):
+        check(lambda j, x, where, new: getattr(j.numpy.asarray(x).at[where], operation)(new), x, order, new)
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip", "promise_in_bounds"])
+def test_modes(mode):
+    x, where, new = arguments(9001, np.float32)
+    where = np.clip(where, 0, 39) if mode == "promise_in_bounds" else where
+    check(lambda j, x, where, new: j.numpy.asarray(x).at[where].add(new, mode=mode), x, where, new)
+
+
+@pytest.mark.parametrize("window", [(1,), (3,), (16,), (2, 5)])
+def test_windows(window):
+    x, where, new = arguments(5001, np.float32, window=window)
+    for operation in ("add", "max"):
+        check(lambda j, x, where, new, op=operation: getattr(j.numpy.asarray(x).at[where], op)(new), x, where, new)
+
+
+def test_two_dimensions_of_places():
+    x = np.zeros((7, 5), np.float32)
+    rows, columns = RNG.integers(0, 7, (300, 20)), RNG.integers(0, 5, (300, 20))
+    new = RNG.integers(0, 5, (300, 20)).astype(np.float32)
+    check(lambda j, x, r, c, new: j.numpy.asarray(x).at[r, c].add(new), x, rows, columns, new)
+    check(lambda j, x, r, new: j.numpy.asarray(x).at[r].min(new[:, :, None]), x, rows, new)
+
+
+def test_edge_values():
+    x = np.array([-0.0, 0.0, np.nan, np.inf, -np.inf, 1.0], np.float32)
+    where = np.arange(6000, dtype=np.int32) % 5  # nothing comes to the last
+    values = RNG.choice(np.array([-0.0, 1, -1, 3], np.float32), 6000)
+    for special in (None, np.nan, np.inf, -np.inf):
+        new = values.copy()
+        if special is not None:
+            new[4321] = special
+        for operation in ("add", "min", "max"):
+            check(lambda j, x, where, new, op=operation: getattr(j.numpy.asarray(x).at[where], op)(new), x, where, new)
+    nothing = np.full(6000, 100, np.int32)  # all of it outside
+    _, results = both(lambda j, x, where, new: j.numpy.asarray(x).at[where].add(new), x, nothing, values)
+    for found in results:
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(x))
+
+
+def test_derivatives_in_a_loop():
+    _, where, new = arguments(4500, np.float32)
+    new = new + RNG.normal(size=new.shape).astype(np.float32)
+
+    def loss(j, new, where):
+        def step(total, weight):
+            sums = j.ops.segment_sum(new * weight, where, 40)
+            return total + j.numpy.sum(sums ** 2) + j.ops.segment_max(new, where, 40)[3], None
+
+        return j.lax.scan(step, 0.0, j.numpy.arange(1.0, 4.0))[0]
+
+    wanted = real.jit(real.vmap(real.grad(lambda n, w: loss(real, n, w)), (0, None)))(np.stack([new, new * 2]), where)
+    found = styrax.jit(styrax.vmap(styrax.grad(lambda n, w: loss(styrax, n, w)), (0, None)))(
+        np.stack([new, new * 2]), where)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_threads_and_wide_numbers():
+    with styrax.enable_x64(True):
+        where, new = RNG.integers(0, 30, 20_000), RNG.normal(size=20_000)
+        f = styrax.jit(lambda w, n: styrax.ops.segment_sum(n, w, 30))
+        before, found = runtime.num_threads(), []
+        try:
+            for threads in (1, 2, 3):
+                runtime.set_num_threads(threads)
+                found.append(np.asarray(f(where, new)))
+        finally:
+            runtime.set_num_threads(before)
+        assert found[0].dtype == np.float64
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])
+        np.testing.assert_allclose(found[0], np.bincount(where, new, 30), rtol=1e-12)
+
