@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class Builder:
     # (slots: a builder is made for each program, however small)
     __slots__ = (
         "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in",
-        "avals_out", "evaluations", "host_calls", "elements", "probing", "kernels",
+        "avals_out", "unused", "evaluations", "host_calls", "elements", "probing", "kernels",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
@@ -62,6 +62,7 @@ class Builder:
         self.ops: list[Operation] = []
         self.avals_in: Sequence[Any] = ()
         self.avals_out: Sequence[Any] = ()
+        self.unused: Set[int] = frozenset()  # results of the equation that nothing reads
         self.host_calls: list[Any] = []
         self.elements: Elements | None = None  # while the turns of one element are lowered
         self.evaluations = 0  # of elements of computed values, so far

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...core.programs import rules
-from ...core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ...core.programs.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from ...core.programs.places import Origin
 from ...core.programs.traits import Control
 from ...core.settings import config
@@ -186,6 +186,7 @@ class Lowering:
                 "in styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
+        b.unused = {k for k, v in enumerate(eqn.outvars) if type(v) is DropVar}
         if not self._reads_once(eqn, ins):
             by_number = self._read_by_number(eqn)
             ins = [v if k in by_number and self._members_cost_little(v) else self.prepare(v, b.avals_out)

@@ -7,7 +7,7 @@ annotations alone: rules import it where types are checked, never when they run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
@@ -200,6 +200,7 @@ class Builder(Scalars, Protocol):
 
     avals_in: Sequence[Any]
     avals_out: Sequence[Any]
+    unused: Set[int]  # results that nothing reads: what a rule gives for them is not looked at
     vector_bytes: int  # the widest vector worth using
 
     def constant(self, array: np.ndarray) -> Value:

@@ -150,6 +150,7 @@ def _eigh_loops(b: Builder, x: Any, *, lower: bool, **_: Any) -> list[Any]:
     *batch, n, _ = x.shape
     real_type = real_dtype(x.dtype)
     hermitian = is_complex(x.dtype)
+    vectors = "N" if 0 in b.unused else "V"
     work_size = max(1, 2 * n + n * n, (BLOCK + 1) * n) if hermitian else max(1, 1 + 6 * n + 2 * n * n, (BLOCK + 2) * n)
     real_size, int_size = max(1, 1 + 5 * n + 2 * n * n), max(1, 3 + 5 * n)
 
@@ -163,8 +164,8 @@ def _eigh_loops(b: Builder, x: Any, *, lower: bool, **_: Any) -> list[Any]:
             info = nest.scratch((1,), INT32)
             more = [nest.scratch((real_size,), real_type), real_size] if hermitian else []
             Routine(b, nest, "heevd" if hermitian else "syevd", x.dtype)(
-                "V", "L" if lower else "U", n, place_of(b, v, at), n, place_of(b, w, at), work, work_size, *more, ints,
-                int_size, info, writes=[v, w, work, ints, info, *more[:1]])
+                vectors, "L" if lower else "U", n, place_of(b, v, at), n, place_of(b, w, at), work, work_size, *more,
+                ints, int_size, info, writes=[v, w, work, ints, info, *more[:1]])
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     transposed = by_columns(b, x)

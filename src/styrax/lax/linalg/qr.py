@@ -109,6 +109,7 @@ def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_ma
     *batch, m, n = x.shape
     k = min(m, n)
     columns = m if full_matrices else k
+    with_q = 0 not in b.unused
     width = 0 if pivoting else in_lanes.width_for(b, x)
     if width:
         return [in_dtype(b, found, dtype) for found in _by_lanes(b, x, columns, width)]
@@ -116,7 +117,8 @@ def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_ma
     work_size = max(1, 2 * n + (n + 1) * BLOCK, m * BLOCK)
 
     def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
-        factors, q, *order = outs
+        factors, *rest = outs
+        q, order = (rest[0], rest[1:]) if with_q else (None, rest)
         with each_matrix(nest, batch) as at:
             if order:
                 with nest.loop(n) as j:
@@ -133,14 +135,15 @@ def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_ma
                 else:
                     Routine(b, nest, "geqrf", x.dtype)(m, n, place, m, tau, work, work_size, info,
                                                        writes=[factors, tau, work, info])
-                with nest.loop(k) as j, nest.loop(m) as i:
-                    nest.store(q, [*at, j, i], nest.load(factors, [*at, j, i]))
-                with nest.loop(columns - k) as j, nest.loop(m) as i:
-                    nest.store(q, [*at, b.add(j, b.index(k)), i], zero)
-                Routine(b, nest, _unitary("gqr", x.dtype), x.dtype)(
-                    m, columns, k, place_of(b, q, at), m, tau, work, work_size, info, reads=[tau],
-                    writes=[q, work, info])
-            else:
+                if q is not None:
+                    with nest.loop(k) as j, nest.loop(m) as i:
+                        nest.store(q, [*at, j, i], nest.load(factors, [*at, j, i]))
+                    with nest.loop(columns - k) as j, nest.loop(m) as i:
+                        nest.store(q, [*at, b.add(j, b.index(k)), i], zero)
+                    Routine(b, nest, _unitary("gqr", x.dtype), x.dtype)(
+                        m, columns, k, place_of(b, q, at), m, tau, work, work_size, info, reads=[tau],
+                        writes=[q, work, info])
+            elif q is not None:
                 with nest.loop(columns) as j, nest.loop(m) as i:
                     nest.store(q, [*at, j, i], b.select(b.eq(i, j), one, zero))
             if order:
@@ -149,17 +152,23 @@ def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_ma
                     nest.store(order[0], [*at, j], b.sub(start, b.const(1, INT32)) if k else b.cast(j, INT32))
 
     transposed = by_columns(b, x)
-    targets = [(transposed.shape, x.dtype, transposed), ((*batch, columns, m), x.dtype)]
+    targets: list[Any] = [(transposed.shape, x.dtype, transposed)]
+    if with_q:
+        targets.append(((*batch, columns, m), x.dtype))
     if pivoting:
         targets.append(((*batch, n), INT32))
-    factors, q, *order = b.nest(targets, body)
+    factors, *found = b.nest(targets, body)
 
     def upper(index: Sequence[Any]) -> Any:
         *at, i, j = index
         return b.select(b.ge(j, i), factors.at([*at, j, i]), zero)
 
     r = b.value((*batch, columns, n), x.dtype, upper)
-    return [in_dtype(b, by_columns(b, q), dtype), in_dtype(b, r, dtype), *order]
+    r = in_dtype(b, r, dtype)
+    if not with_q:
+        return [r, r, *found]
+    q, *order = found
+    return [in_dtype(b, by_columns(b, q), dtype), r, *order]
 
 
 rules.loops[qr_p] = _qr_loops

@@ -131,6 +131,7 @@ def _svd_loops(b: Builder, x: Any, *, full_matrices: bool, compute_uv: bool, **_
     k, longest = min(m, n), max(m, n)
     part = real_dtype(x.dtype)
     complex_input = is_complex(x.dtype)
+    compute_uv = compute_uv and not {1, 2} <= b.unused
     columns, rows = (m, n) if full_matrices else (k, k)
     mode = "N" if not compute_uv else "A" if full_matrices else "S"
     # what the routine needs at least, and room for its blocked parts
@@ -166,7 +167,8 @@ def _svd_loops(b: Builder, x: Any, *, full_matrices: bool, compute_uv: bool, **_
     made = [(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32), *vectors]
     factored, s, failed, *uv = b.nest(made, body)
     s, *uv = (unless(b, flawed, unless(b, failed, v)) for v in (s, *(by_columns(b, v) for v in uv)))
-    return [in_dtype(b, s, real_dtype(dtype)), *(in_dtype(b, v, dtype) for v in uv)]
+    values = in_dtype(b, s, real_dtype(dtype))
+    return [values, *(in_dtype(b, v, dtype) for v in uv)] if compute_uv else [values] * len(b.avals_out)
 
 
 rules.loops[svd_p] = _svd_loops
