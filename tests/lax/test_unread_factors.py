@@ -57,7 +57,7 @@ def test_derivatives_and_batches(program):
     x = matrices((4, 6, 5 if program != "eigenvalues" else 6), np.float32)
 
     def slope(j):
-        weigh = lambda v: (v * j.numpy.arange(1.0, 1 + v.shape[-1])).sum()  # noqa: E731
+        weigh = lambda v: (v * j.numpy.arange(1.0, 1 + v.shape[-1])).sum()
         return j.jit(j.vmap(j.grad(lambda x: weigh(j.numpy.abs(PROGRAMS[program](j, x))))))(x)
 
     np.testing.assert_allclose(slope(styrax), slope(real), rtol=2e-2, atol=2e-2)

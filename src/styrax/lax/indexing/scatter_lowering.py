@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,18 +107,9 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
             each_index(scatter_dims)
             return
         first, *rest = scatter_dims
-        extent = updates.shape[first]
-        size = -(-extent // pieces)
-        together = TOGETHER if math.prod(updates.shape) == extent else 1
-        with n.loop(pieces // together, parallel=True) as group, n.loop(size) as i:
-            for k in range(together):
-                piece[:] = [b.iadd(b.imul(group, together), k)]
-                at[first] = b.iadd(b.imul(piece[0], size), i)
-                if extent % pieces:
-                    with n.if_(b.lt(at[first], b.int(extent))):
-                        each_index(rest)
-                else:
-                    each_index(rest)
+        for number, update in _in_pieces(b, n, pieces, updates.shape, first):
+            piece[:], at[first] = [number], update
+            each_index(rest)
 
     if pieces == 1:
         return b.nest([(out.shape, out.dtype, operand)], body)[0]
@@ -140,6 +132,19 @@ def _combiner(b: Builder, name: str, dtype: Any, update_jaxpr: Any, update_const
         return scalar_program(b, ClosedJaxpr(update_jaxpr, list(update_consts)), [old(), new])[0]
 
     return combine
+
+
+def _in_pieces(b: Builder, n: Nest, pieces: int, shape: Sequence[int], first: int) -> Iterator[tuple[Any, Any]]:
+    """Loops over all updates: the piece and the place in the first dimension of each that is written in them."""
+    extent = shape[first]
+    size = -(-extent // pieces)
+    together = TOGETHER if math.prod(shape) == extent else 1
+    with n.loop(pieces // together, parallel=True) as group, n.loop(size) as i:
+        for k in range(together):
+            piece = b.iadd(b.imul(group, together), k)
+            update = b.iadd(b.imul(piece, size), i)
+            with n.if_(b.lt(update, b.int(extent))) if extent % pieces else nullcontext():
+                yield piece, update
 
 
 def _total_of_pieces(b: Builder, combine: Callable[[Any, Any], Any], operand: Any, folded: Any, pieces: int) -> Any:
