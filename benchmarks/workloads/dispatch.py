@@ -19,6 +19,17 @@ def increment_tree(tree):
     return jax.tree_util.tree_map(lambda x: x + 1, tree)
 
 
+@jax.jit
+def batch_loss(weights, rows, labels, rate):
+    return jnp.mean((rows @ weights - labels) ** 2) * rate
+
+
+def numpy_batch(weights):
+    """A batch as loaders give it: in NumPy arrays, with a rate that is a number."""
+    size = weights.shape[0]
+    return batch_loss(weights, np.ones((32, size), np.float32), np.zeros(32, np.float32), 0.1)
+
+
 def eager_add(x, y):
     return x + y
 
@@ -54,6 +65,7 @@ def many_shapes(shape, rng):
 
 JIT_SCALAR = Workload("jit dispatch, scalar", increment, lambda s, rng: [np.float32(1)], [()], block=False)
 JIT_TREE = Workload("jit dispatch, tree", increment_tree, tree_of_arrays, [(100,)], block=False)
+JIT_NUMPY = Workload("jit dispatch, NumPy batch", numpy_batch, one_array, [(10,)], block=False)
 EAGER_ADD = Workload(
     "eager add", eager_add, lambda s, rng: floats(s, s, rng=rng), [(10,)], block=False, numpy=np.add
 )

@@ -23,6 +23,7 @@ from ..core.trees import tree
 from ..core.trees.registry import default_registry
 from ..core.trees.treedef import PyTreeDef, leaf_treedef
 from ..core.types import dtypes
+from ..core.types.avals import narrow, numpy_aval, numpy_types
 from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref
@@ -132,8 +133,8 @@ class Signature:
     def _take(self, a: Any, key: list[Any], leaves: list[Any], eager: bool, args: tuple[Any, ...],
               kwargs: dict[str, Any]) -> None:
         """Adds one argument to the key and the leaves."""
-        if type(a) in NUMBERS and eager and not self.donates:
-            a = backends.get().operand(a)
+        if eager and (type(a) in numpy_types and a.dtype in narrow or type(a) in NUMBERS and not self.donates):
+            a = backends.get().operand(a) if type(a) in NUMBERS else backends.get().put(a, numpy_aval(a), None)
             key.append(a.aval)
             leaves.append(a)
             return
@@ -151,7 +152,7 @@ class Signature:
                 aval = x.aval
             else:
                 try:
-                    aval = abstractify(x)
+                    aval = numpy_aval(x) if type(x) in numpy_types else abstractify(x)
                 except TypeError:
                     if any_view(found):
                         del key[before[0]:], leaves[before[1]:]
@@ -262,6 +263,8 @@ class Call:
 
 def as_operand(x: Any, aval: Any) -> Any:
     """A value as programs take it: an array or a reference."""
+    if type(x) in numpy_types:
+        return backends.get().put(x, aval, None)
     if type(x) is Array or type(x) is Ref or type(x) is Token:
         return x
     if isinstance(x, Tracer):

@@ -441,10 +441,21 @@ def shaped(shape: tuple, dtype: Any, weak_type: bool = False) -> ShapedArray:
     return aval
 
 
-def _numpy_aval(x: Any) -> ShapedArray:
-    if x.dtype.kind in "OSUMmT":
-        raise TypeError(f"Argument of dtype {x.dtype} is not a valid JAX type: it has no numbers in it.")
-    return shaped(x.shape, dtypes.canonicalize_dtype(x.dtype))
+narrow = frozenset(map(np.dtype, "?bBhHiIefF"))  # they are canonical with and without 64-bit types
+
+
+def numpy_aval(x: Any) -> ShapedArray:
+    """The abstract value of a NumPy array or scalar. TypeError where it has no numbers in it."""
+    dtype = x.dtype
+    if dtype in narrow:
+        aval = _shaped_cache.get((x.shape, dtype, False))
+        if aval is not None:
+            return aval
+    if dtype.kind in "OSUMmT":
+        raise TypeError(f"Argument of dtype {dtype} is not a valid JAX type: it has no numbers in it.")
+    if not dtype.isnative:
+        raise TypeError(f"Dtype {dtype} is not a valid JAX array type: its bytes are in an order foreign to this host.")
+    return shaped(x.shape, dtypes.canonicalize_dtype(dtype))
 
 
 def _python_scalar_aval(x: Any) -> ShapedArray:
@@ -453,9 +464,9 @@ def _python_scalar_aval(x: Any) -> ShapedArray:
 
 for _type in (bool, int, float, complex):
     aval_rules[_type] = _python_scalar_aval
-aval_rules[np.ndarray] = _numpy_aval
-for _dtype in (*dtypes.numpy_scalar_types(), np.void):  # (of void ones only float0)
-    aval_rules[_dtype] = _numpy_aval
+numpy_types = frozenset((np.ndarray, *dtypes.numpy_scalar_types()))
+for _dtype in (*numpy_types, np.void):  # (of void ones only float0)
+    aval_rules[_dtype] = numpy_aval
 
 
 def canonical_value(x: Any, *_: Any) -> np.ndarray:
