@@ -121,7 +121,8 @@ class _Packing(Rewriting):
         sides = [k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])]
         if not sides:
             return self.add(eqn, ins)
-        side = max(sides, key=lambda k: (operands[k].source in self.fixed, operands[k].rows))
+        # The columns of the right operand are those of the product: its vectors are stored as they are.
+        side = max(sides, key=lambda k: (operands[k].source in self.fixed, k))
         chosen = operands[side]
         aval = chosen.source.aval
         assert isinstance(aval, ShapedArray)
