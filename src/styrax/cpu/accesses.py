@@ -18,6 +18,7 @@ FAR = 1 << 20  # bytes of a buffer from which its elements are expected to lie i
 PAGE_STEP = 1 << 11  # bytes from turn to turn from which processors see no stream: they look for it within pages
 LINE = 64  # bytes that a prefetch brings
 WIDEST_STEP = 8  # elements from lane to lane up to which all between are loaded
+FEW = 4  # members of a record up to which processors pick one out of vectors as fast as they unshuffle them
 
 
 class Values(Protocol):
@@ -241,29 +242,48 @@ class Accesses:
         are known to lie inside the buffer as a whole."""
         member = poly_terms(place).get((), 0) % step
         low, high = place.bounds
-        if isinstance(buffer.size, int) and low >= member and high - member + step <= buffer.size:
+        whole = isinstance(buffer.size, int) and low >= member and high - member + step <= buffer.size
+        if whole:
             base, starts = self.arena.iadd(place, -member), [k * lanes for k in range(step)]
         else:
             base, member = place, 0
             last = (lanes - 1) * (step - 1)
             starts = [*range(0, last, lanes), last]
         v, scope = vector(t, lanes), self.writer.scopes[self.writer.at]
-        out, loaded = "", 0
-        for start in starts:
-            places = [member + step * i - start for i in range(lanes)]
-            if loaded == lanes or places[loaded] >= lanes:  # nothing here is asked for
-                continue
+
+        def part(start: int) -> str:
+            """A vector of what lies there."""
             key = ("records", self.root(buffer), base, start)
             name = scope.memo.get(key)
             if name is None:
                 index = self.op(f"add i64 {self.values.first(base)}, {start}")
                 name = self._load_lanes(self._address(buffer, index, None), t, lanes, None)
                 scope.keep(key, name, self.values.buffers(base) | {self.root(buffer)})
+            return name
+
+        if whole and step > FEW and step & (step - 1) == 0:
+            return self._member([part(start) for start in starts], member, v)
+        out, loaded = "", 0
+        for start in starts:
+            places = [member + step * i - start for i in range(lanes)]
+            if loaded == lanes or places[loaded] >= lanes:  # nothing here is asked for
+                continue
             order = ", ".join(f"i32 {i if i < loaded else lanes + p if p < lanes else 'poison'}"
                               for i, p in enumerate(places))
-            out = self.op(f"shufflevector {v} {out or 'poison'}, {v} {name}, <{lanes} x i32> <{order}>")
+            out = self.op(f"shufflevector {v} {out or 'poison'}, {v} {part(start)}, <{lanes} x i32> <{order}>")
             loaded = sum(p < lanes for p in places)
         return out
+
+    def _member(self, parts: list[str], member: int, v: str) -> str:
+        """The same member of all records in as many vectors as a record has members: of neighbours every other
+        element, again and again (perfect unshuffles, some of which other members share)."""
+        lanes = int(v[1:].split()[0])
+        while len(parts) > 1:
+            order = ", ".join(f"i32 {2 * i + member % 2}" for i in range(lanes))
+            parts = [self.op(f"shufflevector {v} {a}, {v} {b}, <{lanes} x i32> <{order}>")
+                     for a, b in zip(parts[::2], parts[1::2], strict=True)]
+            member //= 2
+        return parts[0]
 
     def _load_pairs(self, buffer: Buffer, index: str, t: str, part: int, lanes: int, mask: str | None,
                     place: Expr) -> str:
@@ -371,6 +391,27 @@ class Accesses:
         lanes, mask, t = self.values.lanes.width, self.values.lanes.mask, memory_type(buffer.dtype)
         members = [self._to_memory(self.value(s.value, lanes), buffer, lanes) for s in stores]
         v, index = vector(t, lanes), self.values.first(first.offset)
+        for number, out in enumerate(self._records(members, v, lanes)):
+            start = number * lanes
+            order = ", ".join(f"i32 {p // count}" for p in range(start, start + lanes))
+            held = mask and self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, "
+                                    f"<{lanes} x i32> <{order}>")
+            here = self.op(f"add i64 {index}, {start}")
+            self._store_lanes(out, self._address(buffer, here, None), t, lanes, held)
+        self.forget(buffer)
+        return True
+
+    def _records(self, members: list[str], v: str, lanes: int) -> list[str]:
+        """Members of records, one a lane, as the records one after the other, in as many vectors."""
+        count = len(members)
+        if count == 1:
+            return members
+        if count % 2 == 0:  # perfect shuffles of what the members in even places and those in odd ones make
+            halves = [self._records(members[k::2], v, lanes) for k in (0, 1)]
+            return [self.op(f"shufflevector {v} {a}, {v} {b}, <{lanes} x i32> <"
+                            + ", ".join(f"i32 {first + i // 2 + lanes * (i % 2)}" for i in range(lanes)) + ">")
+                    for a, b in zip(*halves, strict=True) for first in (0, lanes // 2)]
+        vectors = []
         for start in range(0, count * lanes, lanes):
             places = [divmod(p, count) for p in range(start, start + lanes)]  # (record, member)
             out = "poison"
@@ -378,13 +419,8 @@ class Accesses:
                 order = ", ".join(f"i32 {i if m < k else lanes + record if m == k else 'poison'}"
                                   for i, (record, m) in enumerate(places))
                 out = self.op(f"shufflevector {v} {out}, {v} {name}, <{lanes} x i32> <{order}>")
-            order = ", ".join(f"i32 {record}" for record, _ in places)
-            held = mask and self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, "
-                                    f"<{lanes} x i32> <{order}>")
-            here = self.op(f"add i64 {index}, {start}")
-            self._store_lanes(out, self._address(buffer, here, None), t, lanes, held)
-        self.forget(buffer)
-        return True
+            vectors.append(out)
+        return vectors
 
     def _store_lanes(self, name: str, address: str, t: str, lanes: int, mask: str | None) -> None:
         v = vector(t, lanes)
