@@ -8,6 +8,9 @@ vectors run along its columns: once for a loop in which it does not change, or o
 
 Sums along vectors would be folded lane by lane for every element of a result. Loop-invariant code motion takes the new
 equation out of the loop. (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.)
+
+Where it sums over several dimensions that the operands have in different orders, the smaller operand is laid out as the
+larger one is walked.
 """
 
 from __future__ import annotations
@@ -86,6 +89,16 @@ class _Operand(NamedTuple):
         return len(self.contract) == 1 and self.order[self.contract[0]] == len(self.order) - 1
 
     @property
+    def length(self) -> int:
+        """How many terms a sum has."""
+        return math.prod(self.shape[d] for d in self.contract)
+
+    @property
+    def walk(self) -> tuple[int, ...]:
+        """The numbers of the dimensions that are summed over, in the order in which memory has them."""
+        return tuple(sorted(range(len(self.contract)), key=lambda k: self.order[self.contract[k]]))
+
+    @property
     def packing(self) -> tuple[int, ...]:
         """The dimensions of `source` in the order in which they are wanted."""
         return tuple(self.order[d] for d in (*self.batch, *self.contract, *self.free))
@@ -118,23 +131,42 @@ class _Packing(Rewriting):
     def product(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
         contract, batch = eqn.params["dimension_numbers"]
         operands = [_Operand(*self.lying(v), tuple(contract[k]), tuple(batch[k])) for k, v in enumerate(ins)]
+        small = min((1, 0), key=lambda k: math.prod(operands[k].shape))
+        if _walked_otherwise(operands[small], operands[1 - small]):
+            return self.walked_alike(eqn, ins, operands, small)
         sides = [k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])]
         if not sides:
             return self.add(eqn, ins)
         # The columns of the right operand are those of the product: its vectors are stored as they are.
         side = max(sides, key=lambda k: (operands[k].source in self.fixed, k))
         chosen = operands[side]
-        aval = chosen.source.aval
+        return self.packed(eqn, ins, side, chosen.source, chosen.packing, (len(chosen.batch),), contract[1 - side])
+
+    def walked_alike(self, eqn: JaxprEqn, ins: Sequence[Atom], operands: Sequence[_Operand], side: int
+                     ) -> Sequence[Atom]:
+        """A product over several dimensions with one operand packed, so that they are walked as in the other."""
+        mine, other = operands[side], operands[1 - side]
+        walk = other.walk
+        contract = [mine.contract[k] for k in walk]
+        n, columns = len(mine.batch), _columns_are_faster(mine.rows, mine.length, other.rows)
+        dims = [*mine.batch, *contract, *mine.free] if columns else [*mine.batch, *mine.free, *contract]
+        first = n if columns else n + len(mine.free)
+        return self.packed(eqn, ins, side, mine.source, tuple(mine.order[d] for d in dims),
+                           tuple(range(first, first + len(walk))), tuple(other.contract[k] for k in walk))
+
+    def packed(self, eqn: JaxprEqn, ins: Sequence[Atom], side: int, source: Atom, permutation: tuple[int, ...],
+               mine: tuple[int, ...], others: tuple[int, ...]) -> Sequence[Atom]:
+        """A product with one operand packed, batch dimensions first. `mine` and `others`: what is summed over."""
+        aval, batch = source.aval, eqn.params["dimension_numbers"][1]
         assert isinstance(aval, ShapedArray)
-        new = Var(_packed(aval, permutation=chosen.packing))
-        packed = self.add(JaxprEqn([chosen.source], [new], pack_p, {"permutation": chosen.packing},
-                                   source_info=eqn.source_info), [chosen.source])
-        n = len(chosen.batch)
-        dims = [((n,), tuple(range(n))), (contract[1 - side], batch[1 - side])]
+        new = Var(_packed(aval, permutation=permutation))
+        found = self.add(JaxprEqn([source], [new], pack_p, {"permutation": permutation},
+                                  source_info=eqn.source_info), [source])
+        dims = [(mine, tuple(range(len(batch[side])))), (others, batch[1 - side])]
         first, second = dims if side == 0 else dims[::-1]
         numbers = (first[0], second[0]), (first[1], second[1])
         return self.add(eqn.replace(params={**eqn.params, "dimension_numbers": numbers}),
-                        [packed[0] if k == side else v for k, v in enumerate(ins)])
+                        [found[0] if k == side else v for k, v in enumerate(ins)])
 
     def worth_packing(self, mine: _Operand, other: _Operand) -> bool:
         shape, free = mine.shape, mine.free
@@ -156,6 +188,15 @@ class _Packing(Rewriting):
         if mine.source in self.fixed and other.source not in self.fixed:
             return math.prod(shape) * mine.source.aval.dtype.itemsize <= CACHED  # type: ignore[union-attr]
         return other.rows >= REUSED and shape[free[-1]] >= FEWEST
+
+
+def _walked_otherwise(mine: _Operand, other: _Operand) -> bool:
+    """Whether a sum over several dimensions jumps in this operand where it walks through the other one."""
+    if len(mine.contract) < 2 or 0 in mine.shape or 0 in other.shape or mine.walk == other.walk:
+        return False
+    last = other.contract[other.walk[-1]]
+    return (other.order[last] == len(other.order) - 1 and other.rows >= REUSED // 4
+            and mine.rows * other.rows * mine.length < LARGE)
 
 
 def _columns_are_faster(columns: int, length: int, rows: int) -> bool:
