@@ -191,12 +191,13 @@ class _Packing(Rewriting):
 
 
 def _walked_otherwise(mine: _Operand, other: _Operand) -> bool:
-    """Whether a sum over several dimensions jumps in this operand where it walks through the other one."""
+    """Whether a sum over several dimensions jumps in this operand where it walks through the other one; or, where a
+    library multiplies, whether that needs one of them in another order."""
     if len(mine.contract) < 2 or 0 in mine.shape or 0 in other.shape or mine.walk == other.walk:
         return False
     last = other.contract[other.walk[-1]]
-    return (other.order[last] == len(other.order) - 1 and other.rows >= REUSED // 4
-            and mine.rows * other.rows * mine.length < LARGE)
+    return other.rows >= REUSED // 4 and (
+        other.order[last] == len(other.order) - 1 or mine.rows * other.rows * mine.length >= LARGE)
 
 
 def _columns_are_faster(columns: int, length: int, rows: int) -> bool:
