@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from ...core.programs.primitive import Primitive
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
 from ..costs import HORIZONTAL
-from ..lowering.products import LARGE, loops_do_better
+from ..lowering.products import FEW, LARGE, loops_do_better
 from .loop_invariants import CACHED
 from .rewriting import Rewriting, is_pure, map_programs
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 REUSED = 16  # rows of the other operand from which it pays to lay out an operand for one product
 FEWEST = 8  # columns that are worth a vector
+WORTH = 1 << 14  # multiplications of a product that is worth a copy for its lanes
 LANES, ABREAST = 16, 8  # elements of a vector; rows of the other operand that are summed side by side
 LATENCY = 4  # estimated instructions that a sum waits for its last addition
 
@@ -94,6 +96,17 @@ class _Operand(NamedTuple):
         return math.prod(self.shape[d] for d in self.contract)
 
     @property
+    def innermost(self) -> list[int]:
+        """Its dimensions as memory has them, the innermost first."""
+        return [d for d in sorted(range(len(self.order)), key=lambda d: -self.order[d]) if self.shape[d] != 1]
+
+    @property
+    def run(self) -> int:
+        """How many elements of a column lie side by side."""
+        free = takewhile(lambda d: d in self.free, self.innermost)
+        return math.prod(self.shape[d] for d in free)
+
+    @property
     def walk(self) -> tuple[int, ...]:
         """The numbers of the dimensions that are summed over, in the order in which memory has them."""
         return tuple(sorted(range(len(self.contract)), key=lambda k: self.order[self.contract[k]]))
@@ -136,7 +149,11 @@ class _Packing(Rewriting):
             return self.walked_alike(eqn, ins, operands, small)
         sides = [k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])]
         if not sides:
-            return self.add(eqn, ins)
+            found = None if self.rows & {x.source for x in operands} else _for_lanes(operands, small)
+            if found is None:
+                return self.add(eqn, ins)
+            side, columns = found
+            return self.laid_out(eqn, ins, operands, side, columns)
         # The columns of the right operand are those of the product: its vectors are stored as they are.
         side = max(sides, key=lambda k: (operands[k].source in self.fixed, k))
         chosen = operands[side]
@@ -146,9 +163,14 @@ class _Packing(Rewriting):
                      ) -> Sequence[Atom]:
         """A product over several dimensions with one operand packed, so that they are walked as in the other."""
         mine, other = operands[side], operands[1 - side]
-        walk = other.walk
+        return self.laid_out(eqn, ins, operands, side, _columns_are_faster(mine.rows, mine.length, other.rows))
+
+    def laid_out(self, eqn: JaxprEqn, ins: Sequence[Atom], operands: Sequence[_Operand], side: int, columns: bool
+                 ) -> Sequence[Atom]:
+        """A product with one operand packed, walked as the other one, its columns side by side or its rows."""
+        mine, other = operands[side], operands[1 - side]
+        walk, n = other.walk, len(mine.batch)
         contract = [mine.contract[k] for k in walk]
-        n, columns = len(mine.batch), _columns_are_faster(mine.rows, mine.length, other.rows)
         dims = [*mine.batch, *contract, *mine.free] if columns else [*mine.batch, *mine.free, *contract]
         first = n if columns else n + len(mine.free)
         return self.packed(eqn, ins, side, mine.source, tuple(mine.order[d] for d in dims),
@@ -198,6 +220,25 @@ def _walked_otherwise(mine: _Operand, other: _Operand) -> bool:
     last = other.contract[other.walk[-1]]
     return other.rows >= REUSED // 4 and (
         other.order[last] == len(other.order) - 1 or mine.rows * other.rows * mine.length >= LARGE)
+
+
+def _for_lanes(operands: Sequence[_Operand], small: int) -> tuple[int, bool] | None:
+    """Which operand to lay out, and whether by columns, where no loop could be that of lanes: it would gather from one of
+    them, or is too short. None for other products."""
+    work = operands[0].rows * operands[1].rows * operands[0].length
+    if any(0 in x.shape or x.run >= FEWEST for x in operands) or work * math.prod(
+            operands[0].shape[d] for d in operands[0].batch) < WORTH:
+        return None
+    inner = [x.contract.index(d) if (d := next(iter(x.innermost), None)) in x.contract else None for x in operands]
+    if inner[0] is not None and inner[0] == inner[1] or work >= LARGE and min(x.rows for x in operands) > FEW:
+        return None
+    for side in (small, 1 - small):
+        mine, reused = operands[side], operands[1 - side].rows >= REUSED // 4
+        if reused and mine.rows >= FEWEST:
+            return side, True
+        if reused and inner[1 - side] is not None:
+            return side, False
+    return None
 
 
 def _columns_are_faster(columns: int, length: int, rows: int) -> bool:
