@@ -28,7 +28,7 @@ from ...core.programs.primitive import Primitive
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
 from ..costs import HORIZONTAL
-from ..lowering.products import FEW, LARGE, loops_do_better
+from ..lowering.products import LARGE, loops_do_better
 from .loop_invariants import CACHED
 from .rewriting import Rewriting, is_pure, map_programs
 
@@ -223,18 +223,20 @@ def _walked_otherwise(mine: _Operand, other: _Operand) -> bool:
 
 
 def _for_lanes(operands: Sequence[_Operand], small: int) -> tuple[int, bool] | None:
-    """Which operand to lay out, and whether by columns, where no loop could be that of lanes: it would gather from one of
-    them, or is too short. None for other products."""
+    """Which operand to lay out, and whether by columns, where no loop could be that of lanes: each is too short, or
+    would gather from one of them. None for other products."""
     work = operands[0].rows * operands[1].rows * operands[0].length
     if any(0 in x.shape or x.run >= FEWEST for x in operands) or work * math.prod(
             operands[0].shape[d] for d in operands[0].batch) < WORTH:
         return None
     inner = [x.contract.index(d) if (d := next(iter(x.innermost), None)) in x.contract else None for x in operands]
-    if inner[0] is not None and inner[0] == inner[1] or work >= LARGE and min(x.rows for x in operands) > FEW:
+    left, right = operands
+    if inner[0] is not None and inner[0] == inner[1] or work >= LARGE and not loops_do_better(
+            left.rows, right.rows, left.length, True):
         return None
     for side in (small, 1 - small):
         mine, reused = operands[side], operands[1 - side].rows >= REUSED // 4
-        if reused and mine.rows >= FEWEST:
+        if mine.rows >= FEWEST and (reused or inner[side] is None):
             return side, True
         if reused and inner[1 - side] is not None:
             return side, False

@@ -19,6 +19,7 @@ The place of the sum, `t0`, is not read any more: the scheduler leaves its store
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -456,12 +457,27 @@ class Fuser:
         exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
         loads = [n.args[0] for n in loads_of(exprs) if n.op == "load"]
 
-        def contiguous(e: Expr, v: Expr) -> bool:
-            step = coefficient(self.b.arena, e, v)
-            return step is not None and step.op == "const" and step.attr == 1
+        def walks(e: Expr, loops: Sequence[Expr]) -> bool:
+            """Whether the steps of loops, the innermost first, together walk along what lies side by side."""
+            run = 1
+            for v in loops:
+                step = coefficient(self.b.arena, e, v)
+                if step is None or step.op != "const" or step.attr != run:
+                    return False
+                run *= _extent(self.b, v)
+            return True
 
-        return any(contiguous(e, v) and not contiguous(place, v) and any(contiguous(n, v) for n in loads)
-                   for v in group.outer if _extent(self.b, v) >= LANES for e in made)
+        def lanes(e: Expr) -> list[Expr]:
+            """Loops that do so, as many as fill lanes; none if they are too few."""
+            found: list[Expr] = []
+            while math.prod(_extent(self.b, v) for v in found) < LANES:
+                more = next((v for v in group.outer if v not in found and walks(e, [*found, v])), None)
+                if more is None:
+                    return []
+                found.append(more)
+            return found
+
+        return any(not walks(place, loops) and any(walks(n, loops) for n in loads) for loops in map(lanes, made))
 
     def _copies_otherwise(self, op: Point, group: Group, mapping: dict[Expr, Expr]) -> bool:
         """Whether the group and the operation only copy the same memory, into different orders: whatever the loops, one

@@ -10,13 +10,12 @@ lanes: `unroll_and_jam` loads such a tile row by row and turns it. Before, and a
       outer -1: point[i0, i1] out0[(64*i0 + i1)] = arg0[(i0 + 48*i1)]
 
 What is only copied needs no code of its own: the scheduler asks `copied` for statements that turn some rows each, by
-functions that are compiled once. What takes long to compute, and is stored across the lanes, is stored along them first
-and then copied.
+functions that are compiled once. What is computed, and stored across the lanes, is stored along them first and then
+copied.
 """
 
 from __future__ import annotations
 
-from ..costs import computing
 from ..ir.expr import COSTS, INDEX, Expr, coefficient
 from ..ir.loopir import Loop, Statement, Transpose
 from ..ir.values import Point, row_major
@@ -27,7 +26,6 @@ from .nest import Nest, planned, rewrite_units
 
 STRIP = 16  # bytes of a row that such a function takes at a time
 SIZES = (2, 4, 8)  # of elements in bytes, of which matrices are turned by functions
-LONG = 128  # estimated instructions of all rows of a tile, from which they are no code of their own
 EDGE = 1 << 11  # elements at an edge from which they are worth parts of their own
 LARGE = 1 << 14  # elements from which a tile pays for its code where each row makes choices of its own
 
@@ -40,7 +38,7 @@ def transposed(nest: Nest) -> list[Nest]:
     if rows is None:
         return _in_parts(nest) or [_copying_short(nest)]
     ops = [m.op for m in nest.members]
-    if len(ops) == 1 and isinstance(ops[0], Point) and nest.width * computing([ops[0].value]) > LONG:
+    if len(ops) == 1 and isinstance(ops[0], Point) and ops[0].value.op != "load":
         apart = _computed_first(nest, ops[0], rows)
         if apart is not None:
             return apart
