@@ -145,6 +145,10 @@ class _Packing(Rewriting):
         contract, batch = eqn.params["dimension_numbers"]
         operands = [_Operand(*self.lying(v), tuple(contract[k]), tuple(batch[k])) for k, v in enumerate(ins)]
         small = min((1, 0), key=lambda k: math.prod(operands[k].shape))
+        walk = operands[1 - small].walk
+        if walk != tuple(range(len(walk))):  # (terms in the order of memory)
+            (left, right) = (tuple(dims[k] for k in walk) for dims in contract)
+            return self.product(eqn.replace(params={**eqn.params, "dimension_numbers": ((left, right), batch)}), ins)
         if _walked_otherwise(operands[small], operands[1 - small]):
             return self.walked_alike(eqn, ins, operands, small)
         sides = [k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])]
