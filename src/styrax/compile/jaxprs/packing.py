@@ -222,7 +222,7 @@ def _walked_otherwise(mine: _Operand, other: _Operand) -> bool:
     if len(mine.contract) < 2 or 0 in mine.shape or 0 in other.shape or mine.walk == other.walk:
         return False
     last = other.contract[other.walk[-1]]
-    return other.rows >= REUSED // 4 and (
+    return (other.rows >= REUSED // 4 or mine.length >= WORTH // REUSED) and (
         other.order[last] == len(other.order) - 1 or mine.rows * other.rows * mine.length >= LARGE)
 
 
@@ -239,7 +239,7 @@ def _for_lanes(operands: Sequence[_Operand], small: int) -> tuple[int, bool] | N
             left.rows, right.rows, left.length, True):
         return None
     for side in (small, 1 - small):
-        mine, reused = operands[side], operands[1 - side].rows >= REUSED // 4
+        mine, reused = operands[side], operands[1 - side].rows >= REUSED // 4 or left.length >= WORTH // REUSED
         if mine.rows >= FEWEST and (reused or inner[side] is None):
             return side, True
         if reused and inner[1 - side] is not None:

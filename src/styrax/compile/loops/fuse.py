@@ -380,6 +380,8 @@ class Fuser:
                 is_inner = False
             else:
                 return None
+        elif any(self._turns(member.op) for _, member, _ in needed):
+            return None
         else:
             mapped_outer = tuple(mapping[v] for v in op.outer)
             mapped_ranges = tuple(mapping[v] for v in op.ranges)
@@ -478,6 +480,16 @@ class Fuser:
             return found
 
         return any(not walks(place, loops) and any(walks(n, loops) for n in loads) for loops in map(lanes, made))
+
+    def _turns(self, op: Point | Reduce) -> bool:
+        """Whether an operation is a transposition: whoever folds its results would gather what it copies in tiles."""
+        if not isinstance(op, Point) or op.value.op != "load":
+            return False
+        runs = []
+        for e in (op.place, op.value.args[0]):
+            steps = [(coefficient(self.b.arena, e, v), v) for v in op.vars if _extent(self.b, v) >= LANES]
+            runs.append(next((v for c, v in steps if c is not None and c.op == "const" and c.attr == 1), None))
+        return None not in runs and runs[0] is not runs[1]
 
     def _copies_otherwise(self, op: Point, group: Group, mapping: dict[Expr, Expr]) -> bool:
         """Whether the group and the operation only copy the same memory, into different orders: whatever the loops, one
