@@ -33,6 +33,7 @@ UNIFORM = 0.9  # what an access is worth that is the same in all lanes, where a 
 ROWS = 4  # that share the places that they read,
 SHARED = 16  # with so few estimated instructions around each of these reads that lanes would not pay
 GATHER = 4  # estimated instructions around each read at a place read from memory, up to which lanes do not pay for it
+SHORT = 8  # turns of a loop that leave lanes idle
 GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
 
@@ -318,6 +319,7 @@ def _walks_as_one(b: Builder, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
 def _vector(nest: Nest) -> Expr | None:
     """The loop whose steps make for the cheapest accesses."""
     places = nest.frequencies()
+    functions = sum(COSTS[n.op] for n in nest.nodes() if n.op in TRANSCENDENTAL)  # which idle lanes compute, too
     best, best_score = None, -1.0
     for v in (*nest.alike(), *nest.inner):
         size = nest.size(v)
@@ -333,9 +335,9 @@ def _vector(nest: Nest) -> Expr | None:
                 score += often
             elif c is None or c.op != "const" or c.attr != 0:
                 score -= GATHERED * often
-        if size < 8:
+        if size < SHORT:
             score *= 0.5 if score > 0 else 1
-            score -= 1
+            score -= 1 + functions * (SHORT / max(size, 1) - 1)
         if v in nest.inner:
             score -= 0.1  # across-lane folding costs a little; P lanes are free
         if score >= best_score or best is None:
