@@ -149,11 +149,14 @@ class _Packing(Rewriting):
         if walk != tuple(range(len(walk))):  # (terms in the order of memory)
             (left, right) = (tuple(dims[k] for k in walk) for dims in contract)
             return self.product(eqn.replace(params={**eqn.params, "dimension_numbers": ((left, right), batch)}), ins)
-        if _walked_otherwise(operands[small], operands[1 - small]):
-            return self.walked_alike(eqn, ins, operands, small)
+        stays = not self.rows & {x.source for x in operands}
+        if stays and _walked_otherwise(operands[small], operands[1 - small]):
+            mine, other = operands[small], operands[1 - small]
+            columns = _columns_are_faster(mine.rows, mine.length, other.rows)
+            return self.laid_out(eqn, ins, operands, small, columns)
         sides = [k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])]
         if not sides:
-            found = None if self.rows & {x.source for x in operands} else _for_lanes(operands, small)
+            found = _for_lanes(operands, small) if stays else None
             if found is None:
                 return self.add(eqn, ins)
             side, columns = found
@@ -162,12 +165,6 @@ class _Packing(Rewriting):
         side = max(sides, key=lambda k: (operands[k].source in self.fixed, k))
         chosen = operands[side]
         return self.packed(eqn, ins, side, chosen.source, chosen.packing, (len(chosen.batch),), contract[1 - side])
-
-    def walked_alike(self, eqn: JaxprEqn, ins: Sequence[Atom], operands: Sequence[_Operand], side: int
-                     ) -> Sequence[Atom]:
-        """A product over several dimensions with one operand packed, so that they are walked as in the other."""
-        mine, other = operands[side], operands[1 - side]
-        return self.laid_out(eqn, ins, operands, side, _columns_are_faster(mine.rows, mine.length, other.rows))
 
     def laid_out(self, eqn: JaxprEqn, ins: Sequence[Atom], operands: Sequence[_Operand], side: int, columns: bool
                  ) -> Sequence[Atom]:
