@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from functools import lru_cache
 
 from ..core.tracing.errors import OutOfMemory
 
@@ -28,6 +29,7 @@ _HUGE_PAGE = 2 << 20
 _COLOURS = 16
 
 
+@lru_cache(maxsize=1024)
 def class_bytes(nbytes: int) -> int:
     """Size of the block that holds ``nbytes``: a multiple of 64, of 4096 from 64 KiB on, with steps of at
     most an eighth."""
@@ -74,8 +76,10 @@ class Pool:
 
         Raises MemoryError."""
         size = (nbytes + 63) & -64 or 64 if nbytes <= 1024 else class_bytes(nbytes)
+        if size > SMALL:
+            return self._large(size)
         free = self._free.get(size)
-        if free and size <= SMALL:
+        if free:
             try:  # not suppress(): this is the fast path
                 return free.pop()
             except IndexError:  # another thread was faster
@@ -87,10 +91,7 @@ class Pool:
         size = (nbytes + 63) & -64 or 64 if nbytes <= 1024 else class_bytes(nbytes)
         if size <= SMALL:
             self._free[size].append(address)
-        else:
-            self._free_large(address, size)
-
-    def _free_large(self, address: int, size: int) -> None:
+            return
         with self._lock:
             if self.retained + size <= self.retain_limit:
                 self.retained += size
@@ -100,21 +101,23 @@ class Pool:
             self.reserved -= len(mapping)
         del mapping  # unmaps
 
-    def grow(self, nbytes: int) -> int:
-        """A block for ``nbytes`` when its free list is empty (or large: those are counted). MemoryError."""
-        size = class_bytes(nbytes)
+    def _large(self, size: int) -> int:
         with self._lock:
             free = self._list(size)
-            if size > SMALL:
-                if free:
-                    self.retained -= size
-                    return free.pop()
-            elif self._slab + size <= self._slab_end:
+            if free:
+                self.retained -= size
+                return free.pop()
+        return self._map_large(size)
+
+    def grow(self, nbytes: int) -> int:
+        """A small block for ``nbytes`` when its free list is empty. MemoryError."""
+        size = class_bytes(nbytes)
+        with self._lock:
+            self._list(size)
+            if self._slab + size <= self._slab_end:
                 address = self._slab
                 self._slab += size
                 return address
-        if size > SMALL:
-            return self._map_large(size)
         mapping = self._map(_SLAB)
         start = _address(mapping)
         with self._lock:

@@ -39,7 +39,7 @@ LANES = 8  # of results that are worth a vector
 STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 COMPARED = 4  # reads of a buffer that another's is compared with, to walk it together
 LARGE = 2048  # estimated instructions of a group: LLVM's time grows faster than the length of a loop's body
-LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
+LOOKBACK = 12  # groups back to where an operation may join one that merely reads the same memory; results may farther
 
 
 def run(program: Program) -> Program:
@@ -223,12 +223,15 @@ class Fuser:
     def __init__(self, b: Builder, aliases: dict[Buffer, Buffer]):
         self.b = b
         self.aliases = aliases
+        self.results: set[Buffer] = set()  # what lives to the end in any case
 
     def run(self, ops: Sequence[Operation]) -> list[Group | Operation]:
         """The block as groups and the operations left alone, in an order that respects all dependences."""
         out: list[Group | Operation] = []
         position: dict[Buffer | Expr, int] = {}  # who wrote a buffer or scalar last
         readers: dict[Buffer | Expr, int] = {}  # who reads it last
+        self.results = {s.source for op in ops if isinstance(op, Opaque) for s in op.statements
+                        if isinstance(s, Copy) and s.target.kind is BufferKind.OUT}
         for op in ops:
             if isinstance(op, (Point, Reduce)):
                 index, moved = self._place(op, out, position, readers)
@@ -266,7 +269,12 @@ class Fuser:
             group = out[earliest]
             if isinstance(group, Group) and (moved := self._join(group, op, its_loads, size)) is not None:
                 return earliest, moved
-        for index in range(len(out) - 1, max(earliest, len(out) - 1 - LOOKBACK, -1), -1):
+        near = range(len(out) - 1, max(earliest, len(out) - 1 - LOOKBACK, -1), -1)
+        far: list[int] = []
+        if all(buffer.kind is BufferKind.OUT or buffer in self.results for buffer in writes):
+            before = min(near, default=len(out))
+            far = sorted({k for r in reads if earliest < (k := readers.get(r, -1)) < before}, reverse=True)
+        for index in (*near, *far):
             group = out[index]
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
                 if (moved := self._join(group, op, its_loads, size)) is not None:
