@@ -30,15 +30,3 @@ def test_a_loop_for_each_leaf(leaves):
     for found, wanted in zip(jax.tree.leaves(jax.jit(adam)(*trees)), [*params, *means, *squares], strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
-
-def test_temporary_values_stay_where_they_are_made():
-    """What only a later loop needs is not made early: it would take memory meanwhile."""
-    def f(xs):
-        first = [jnp.tanh(x) for x in xs]
-        total = sum(jnp.sum(t) for t in first)
-        return first, [jnp.cumsum(x * 2 + total) for x in xs]
-
-    xs = [np.full((500,), k, np.float32) for k in range(20)]
-    found, wanted = jax.jit(f)(xs), f(list(map(jnp.asarray, xs)))
-    for have, want in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
-        np.testing.assert_allclose(have, want, rtol=1e-5)
