@@ -14,7 +14,7 @@ RNG = np.random.default_rng(7)
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, np.int8, np.uint32, bool, np.complex64]
 COUNTS = [4095, 4096, 5003, 70_001]
 # Of complex numbers there is no least, of truth values no sum; products are never made in pieces.
-CASES = [(operation, dtype, count) for operation in ("add", "min", "max", "multiply") for dtype in DTYPES
+CASES = [(operation, dtype, count) for operation in ("add", "subtract", "min", "max", "multiply") for dtype in DTYPES
          for count in (COUNTS if operation != "multiply" else COUNTS[:2])
          if np.dtype(dtype).kind not in {"min": "c", "max": "c"}.get(operation, "b")]
 

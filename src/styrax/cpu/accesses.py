@@ -262,7 +262,7 @@ class Accesses:
             return name
 
         if whole and step > FEW and step & (step - 1) == 0:
-            return self._member([part(start) for start in starts], member, v)
+            return self._member([part(start) for start in starts], member, v, lanes)
         out, loaded = "", 0
         for start in starts:
             places = [member + step * i - start for i in range(lanes)]
@@ -274,10 +274,9 @@ class Accesses:
             loaded = sum(p < lanes for p in places)
         return out
 
-    def _member(self, parts: list[str], member: int, v: str) -> str:
+    def _member(self, parts: list[str], member: int, v: str, lanes: int) -> str:
         """The same member of all records in as many vectors as a record has members: of neighbours every other
         element, again and again (perfect unshuffles, some of which other members share)."""
-        lanes = int(v[1:].split()[0])
         while len(parts) > 1:
             order = ", ".join(f"i32 {2 * i + member % 2}" for i in range(lanes))
             parts = [self.op(f"shufflevector {v} {a}, {v} {b}, <{lanes} x i32> <{order}>")

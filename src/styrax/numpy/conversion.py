@@ -234,9 +234,8 @@ def _from_numpy(x: Any, dtype: Any, device: Any) -> Array:
     value = np.asarray(x)
     if not (value.dtype.kind in "biufc" or dtypes.issubdtype(value.dtype, np.number) or value.dtype == dtypes.float0):
         raise _not_numeric(x, value.dtype)
-    if dtype is None and not value.dtype.isnative:
-        raise TypeError(f"Dtype {value.dtype} is not a valid JAX array type: its bytes are in an order foreign to this "
-                        "host.")
+    if dtype is None:
+        dtypes.check_byte_order(value.dtype)
     target = canonical(value.dtype) if dtype is None else dtype
     if value.dtype != target:
         with np.errstate(all="ignore"):

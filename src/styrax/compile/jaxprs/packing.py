@@ -10,7 +10,8 @@ Sums along vectors would be folded lane by lane for every element of a result. L
 equation out of the loop. (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.)
 
 Where it sums over several dimensions that the operands have in different orders, the smaller operand is laid out as the
-larger one is walked.
+larger one is walked. Where each loop that could be that of lanes is short or would gather, an operand is laid out for
+one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,27 +64,18 @@ def pack_operands(closed: ClosedJaxpr) -> ClosedJaxpr:
     return _Packing().run(closed)
 
 
-class _Operand(NamedTuple):
+class _Operand:
     """An operand as it lies in memory: dimension d is dimension order[d] of `source`."""
 
-    source: Atom
-    order: tuple[int, ...]
-    contract: tuple[int, ...]
-    batch: tuple[int, ...]
+    __slots__ = ("source", "order", "contract", "batch", "shape", "free", "rows")
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        aval = self.source.aval
+    def __init__(self, source: Atom, order: tuple[int, ...], contract: tuple[int, ...], batch: tuple[int, ...]):
+        aval = source.aval
         assert isinstance(aval, ShapedArray)
-        return tuple(aval.shape[d] for d in self.order)
-
-    @property
-    def free(self) -> list[int]:
-        return [d for d in range(len(self.order)) if d not in self.contract and d not in self.batch]
-
-    @property
-    def rows(self) -> int:
-        return math.prod(self.shape[d] for d in self.free)
+        self.source, self.order, self.contract, self.batch = source, order, contract, batch
+        self.shape = tuple(aval.shape[d] for d in order)
+        self.free = [d for d in range(len(order)) if d not in contract and d not in batch]
+        self.rows: int = math.prod(self.shape[d] for d in self.free)
 
     @property
     def along_rows(self) -> bool:

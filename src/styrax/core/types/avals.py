@@ -453,8 +453,7 @@ def numpy_aval(x: Any) -> ShapedArray:
             return aval
     if dtype.kind in "OSUMmT":
         raise TypeError(f"Argument of dtype {dtype} is not a valid JAX type: it has no numbers in it.")
-    if not dtype.isnative:
-        raise TypeError(f"Dtype {dtype} is not a valid JAX array type: its bytes are in an order foreign to this host.")
+    dtypes.check_byte_order(dtype)
     return shaped(x.shape, dtypes.canonicalize_dtype(dtype))
 
 

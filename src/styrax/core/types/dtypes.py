@@ -162,6 +162,12 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     return to_32.get(found, found)
 
 
+def check_byte_order(dtype: np.dtype) -> None:
+    """TypeError for a dtype whose bytes are in an order that arrays do not have."""
+    if not dtype.isnative:
+        raise TypeError(f"Dtype {dtype} is not a valid JAX array type: its bytes are in an order foreign to this host.")
+
+
 def _invalid(dtype: Any, fun_name: str | None) -> TypeError:
     where = f" in {fun_name}" if fun_name else ""
     return TypeError(f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}")

@@ -31,9 +31,17 @@ if TYPE_CHECKING:
 _COMBINERS: dict[str, str] = {
     "scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max",
 }
-# What leaves any element as it is, of those that rounding lets combine in another order.
-_NEUTRAL: dict[str, Callable[[np.dtype], Any]] = {
-    "scatter-add": lambda dtype: -np.zeros((), dtype), "scatter-min": greatest, "scatter-max": least,
+
+
+def _nothing(dtype: np.dtype) -> Any:
+    """What any number can be added to and stays as it is: zeros have signs."""
+    return -np.zeros((), dtype)
+
+
+# Of those that may be combined in another order: what leaves any element as it is, and how parts are joined.
+_FOLDED: dict[str, tuple[Callable[[np.dtype], Any], str]] = {
+    "scatter-add": (_nothing, "add"), "scatter-sub": (_nothing, "add"), "scatter-min": (greatest, "min"),
+    "scatter-max": (least, "max"),
 }
 
 
@@ -113,10 +121,11 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
 
     if pieces == 1:
         return b.nest([(out.shape, out.dtype, operand)], body)[0]
-    start = _NEUTRAL[name](out.dtype)
+    neutral, join = _FOLDED[name]
+    start = neutral(out.dtype)
     starts_of_pieces = b.value((pieces, *out.shape), out.dtype, lambda i: b.const(start, out.dtype))
     (folded,) = b.nest([((pieces, *out.shape), out.dtype, starts_of_pieces)], body)
-    return _total_of_pieces(b, getattr(b, _COMBINERS[name]), operand, folded, pieces)
+    return _total_of_pieces(b, getattr(b, join), operand, folded, pieces)
 
 
 def _combiner(b: Builder, name: str, dtype: Any, update_jaxpr: Any, update_consts: Any
@@ -168,7 +177,7 @@ def _pieces(name: str, dtype: np.dtype, shape: Sequence[Any], updates: Sequence[
             ) -> int:
     """Into how many parts to divide the updates, each of which is combined in an array of its own: threads share the
     parts, and an update waits less often for the one before. It pays where many updates meet in few places."""
-    if name not in _NEUTRAL or dtype == np.bool_ or not scatter_dims or not all(
+    if name not in _FOLDED or dtype == np.bool_ or not scatter_dims or not all(
             isinstance(n, int) for n in (*shape, *updates)):
         return 1
     many = math.prod(updates)
