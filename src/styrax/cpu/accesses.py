@@ -64,7 +64,7 @@ class Accesses:
         pointer = self.values.pointer(buffer)
         return self.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', lanes)} {index}")
 
-    def _step(self, place: Expr) -> int | None:
+    def step(self, place: Expr) -> int | None:
         """By how many elements a place moves from lane to lane; None where it does so in no fixed steps."""
         if self.values.width(place) == 1:
             return 0
@@ -88,7 +88,7 @@ class Accesses:
             return self._to_register(self.op(f"load {t}, ptr {address}"), buffer, part, 1)
         assert self.values.lanes is not None
         mask = self.values.lanes.mask
-        step = self._step(place)
+        step = self.step(place)
         row = step == 1
         uniform: tuple[Expr, ...] = ()
         if row and isinstance(buffer.size, int) and buffer.size >= lanes and not self.module.bounds:
@@ -336,7 +336,7 @@ class Accesses:
     def _store_pair(self, buffer: Buffer, place: Expr, value: Expr, re_name: str, im_name: str) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
         re, im = value.args
-        if lanes > 1 and self._step(place) == 1 and self.values.lanes is not None:
+        if lanes > 1 and self.step(place) == 1 and self.values.lanes is not None:
             t = element_type(re.dtype)
             v = vector(t, lanes)
             order = ", ".join(f"i32 {i // 2 + lanes * (i % 2)}" for i in range(2 * lanes))
@@ -358,7 +358,7 @@ class Accesses:
             return
         assert self.values.lanes is not None
         mask = self._checked_lanes(buffer, place, lanes, self.values.lanes.mask)
-        if part is None and self._step(place) == 1:
+        if part is None and self.step(place) == 1:
             self._store_lanes(name, self._address(buffer, self.values.first(place), None), t, lanes, mask)
             return
         addresses = self._address(buffer, self.value(place, lanes), part, lanes)
@@ -383,7 +383,7 @@ class Accesses:
         buffer = first.buffer
         if self.values.lanes is None or not 2 <= count <= WIDEST_STEP or is_complex(buffer.dtype) or self.module.bounds:
             return False
-        if self._step(first.offset) != count or any(
+        if self.step(first.offset) != count or any(
                 s.buffer is not buffer or s.offset is not self.arena.iadd(first.offset, k)
                 for k, s in enumerate(stores)):
             return False

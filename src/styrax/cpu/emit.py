@@ -14,7 +14,7 @@ from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.number_types import is_complex, part_dtype
-from . import instructions
+from . import code_size, instructions
 from .accesses import AHEAD
 from .exchanges import Exchanges
 from .expressions import Values
@@ -22,7 +22,6 @@ from .frames import Frame
 from .instructions import element_type, memory_type, vector
 from .writer import Lanes, Module, Writer
 
-WRITTEN_TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
 SHARED = 1 << 19  # bytes of a copy from which threads share it
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
 
@@ -401,9 +400,11 @@ class Function:
         static = low.isdigit() and high.isdigit()
         if static and int(low) >= int(high):
             return
-        if static and int(low) + int(step) >= int(high):
-            with self.writer.scope(self.frame.writes(s.body)):
-                self._body(s, low, lanes)
+        turns = range(int(low), int(high), int(step)) if static else ()
+        if len(turns) == 1 or turns and lanes is not None and code_size.written_out(s.body, len(turns)):
+            for turn in turns:
+                with self.writer.scope(self.frame.writes(s.body)):
+                    self._body(s, str(turn), lanes)
             return
         entry = self.writer.label("enter")
         with self.writer.scope(self.frame.writes(s.body), loop=True):
@@ -476,7 +477,7 @@ class Function:
             if n < width:
                 self._masked_loop(s, low, high, width)
                 return
-        if nested and not (static and costs.size(s.body) <= WRITTEN_TWICE):
+        if nested and not code_size.written_twice(s.body, static, self.module.vector_bytes):
             self._masked_loop(s, low, high, width)
             return
         if static:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.number_types import is_float
-from . import instructions
+from . import instructions, ramps
 from .accesses import Accesses
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer
@@ -154,7 +154,7 @@ class Values:
         while stack:
             n = stack[-1]
             if n.op != "const" and self.find(n) is None:
-                if n.op not in ("load", "transposed", "poly", "guard"):
+                if n.op not in ("load", "transposed", "poly", "guard") and self._ramp(n) is None:
                     missing = [a for a in n.args if a.op != "const" and self.find(a) is None]
                     if missing:
                         stack.extend(missing)
@@ -193,6 +193,9 @@ class Values:
             return self.value(e.args[1], lanes)
         if op in ("add", "sub") and (self.writer.contract or self.module.numerics) and self._one_product(e):
             return self._rounded_once(e, lanes)
+        ramp = self._ramp(e)
+        if ramp is not None:
+            return self._by_ramp(e, *ramp, lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
         if op == "cast":
             return cast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
@@ -206,6 +209,22 @@ class Values:
         if op == "bitcast":
             return instructions.bitcast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
         return instructions.rows[op](self.writer, e.args[0].dtype, lanes, a)
+
+    def _ramp(self, e: Expr) -> tuple[Expr, int] | None:
+        """The index that a comparison or conversion hangs on, and its step from lane to lane, where that is fixed."""
+        if e.op != "cast" and e.op not in ramps.COMPARISONS or e.args[0].dtype is not INDEX or self.width(e) == 1:
+            return None
+        x = e.args[0] if e.op == "cast" else self.arena.isub(*e.args)
+        if e.op == "cast" and not ramps.converts(e.dtype, x.bounds):
+            return None
+        step = self.accesses.step(x)
+        return (x, step) if step else None
+
+    def _by_ramp(self, e: Expr, x: Expr, step: int, lanes: int) -> str:
+        first = self.first(x)
+        if e.op == "cast":
+            return ramps.converted(self.writer, self.splat, first, e.dtype, step, lanes)
+        return ramps.compared(self.writer, self.splat, e.op, first, x.bounds, step, lanes, self.module.vector_bytes)
 
     def _one_product(self, e: Expr) -> bool:
         """Whether a sum has one product among its operands: they are rounded once. Of two, neither is: the difference

@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # programs from the disk need no compiler
 
 STEPS = 24  # of b at most: 48 KB of 32 columns, which stay in the second cache with the blocks of a
 BLOCKS = 16  # of rows that a call may have
+LINE = 64  # bytes of a cache line
 NARROW = {"bf16": "bfloat", "f16": "half"}
 
 
@@ -181,6 +182,7 @@ define void @panels_{self.kind}_{self.rows}{suffix}({form.left}, {form.right}, p
                                     {form.more}i64 %columns, {form.last}) nounwind {{
 entry:
 {form.entry.format(**sizes)}  %columns32 = trunc i64 %columns to i32
+  %full = icmp sge i64 %columns, {self.columns}
 {masks}
   %sums = alloca [{self.rows * self.columns} x {self.sum}], align 64
   %kept = alloca [{self.rows * self.columns * BLOCKS} x {self.sum}], align 64
@@ -213,6 +215,7 @@ block:
   %left_rows = sub i64 %rows, %row
   %fewer = icmp slt i64 %left_rows, {self.rows}
   %here = select i1 %fewer, i64 %left_rows, i64 {self.rows}
+{self.prefetches(row)}
   br label %step
 step:
   %k = phi i64 [0, %block], [%k1, %step_end]
@@ -266,6 +269,17 @@ done:
 }}
 """
 
+    def prefetches(self, row: int) -> str:
+        """Asks for the lines that a block's sums go to, before it computes them."""
+        bytes_given = self.vectors * self.lanes * (2 if self.result else self.size)
+        lines = [f"  %far = select i1 %rest, ptr %kb, ptr %c\n  %far_row = select i1 %rest, i64 {row}, i64 %c_row"]
+        for r in range(self.rows):
+            lines.append(f"  %far{r} = getelementptr i8, ptr %far{r - 1 if r else ''}, i64 {'%far_row' if r else 0}")
+            for k, at in enumerate([*range(0, bytes_given, LINE), bytes_given - 1]):
+                lines += [f"  %far{r}.{k} = getelementptr i8, ptr %far{r}, i64 {at}",
+                          f"  call void @llvm.prefetch.p0(ptr %far{r}.{k}, i32 1, i32 3, i32 1)"]
+        return "\n".join(lines)
+
     def keep(self, vector: str) -> str:
         """Puts the sums of a slice where rows of them can be counted."""
         lines = []
@@ -275,11 +289,12 @@ done:
         return "\n".join(lines)
 
     def results(self, vector: str) -> str:
-        """A row of the sums, added to what the slices before have left: kept for the next slice, or given."""
+        """A row of the sums, added to what the slices before have left: kept for the next slice, or given. Stores under
+        a mask take many cycles on some processors: full rows do without."""
         n, size = self.lanes, self.size
         small, suffix, width = (f"<{n} x {NARROW[self.result]}>", self.result, 2) if self.result else (
             vector, self.masked.removeprefix(f"v{n}").removesuffix(".p0"), size)
-        load, add, put, keep, give = [], [], [], [], []
+        load, add, put, keep, give, whole, part = [], [], [], [], [], [], []
         for v in range(self.vectors):
             mask, at = f"<{n} x i1> %mask{v}", size * v * n
             load += [f"  %new{v}.at = getelementptr i8, ptr %t, i64 {at}",
@@ -293,12 +308,14 @@ done:
             if self.result:
                 value = f"%small{v}"
                 give += [f"  {value} = fptrunc {vector} %v{v} to {small}"]
-            give += [f"  %out{v} = getelementptr i8, ptr %o, i64 {width * v * n}",
-                     f"  call void @llvm.masked.store.v{n}{suffix}.p0({small} {value}, ptr %out{v}, i32 {width}, "
+            give += [f"  %out{v} = getelementptr i8, ptr %o, i64 {width * v * n}"]
+            whole += [f"  store {small} {value}, ptr %out{v}, align {width}"]
+            part += [f"  call void @llvm.masked.store.v{n}{suffix}.p0({small} {value}, ptr %out{v}, i32 {width}, "
                      f"{mask})"]
         return "\n".join([
             *load, "  br i1 %begun, label %add, label %put", "add:", *add, "  br label %put", "put:", *put,
-            "  br i1 %rest, label %leave, label %give", "give:", *give, "  br label %result_end", "leave:", *keep,
+            "  br i1 %rest, label %leave, label %give", "give:", *give, "  br i1 %full, label %unmasked, label %masked",
+            "unmasked:", *whole, "  br label %result_end", "masked:", *part, "  br label %result_end", "leave:", *keep,
             "  br label %result_end"])
 
     def word_products(self) -> str:
@@ -323,7 +340,8 @@ done:
     def declared(self) -> list[str]:
         n, vector, masked = self.lanes, f"<{self.lanes} x {self.sum}>", self.masked
         lines = [f"declare {vector} @llvm.masked.load.{masked}(ptr, i32, <{n} x i1>, {vector})",
-                 f"declare void @llvm.masked.store.{masked}({vector}, ptr, i32, <{n} x i1>)"]
+                 f"declare void @llvm.masked.store.{masked}({vector}, ptr, i32, <{n} x i1>)",
+                 "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"]
         if self.result:
             small = f"<{n} x {NARROW[self.result]}>"
             lines.append(f"declare void @llvm.masked.store.v{n}{self.result}.p0({small}, ptr, i32, <{n} x i1>)")

@@ -20,7 +20,7 @@ from ..ir.loads import loads_of
 from ..ir.values import Reduce
 from .nest import Nest, choosing
 
-SUMS = 16, 24  # vectors of sums in a tile, where the processor has 16 registers or 32
+SUMS = 12, 24  # vectors of sums in a tile, where the processor has 16 registers or 32
 LARGEST = 8  # rows in a tile that is not all there is
 
 
