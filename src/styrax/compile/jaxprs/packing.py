@@ -29,7 +29,7 @@ from ...core.programs.primitive import Primitive
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
 from ..costs import HORIZONTAL
-from ..lowering.products import LARGE, loops_do_better
+from ..lowering.products import FEW, LARGE, loops_do_better
 from .loop_invariants import CACHED
 from .rewriting import Rewriting, is_pure, map_programs
 
@@ -196,7 +196,7 @@ class _Packing(Rewriting):
             return False
         if other.rows >= 4 and mine.rows >= 4 and work >= LARGE and not (
                 mine.source.aval.dtype == np.float32  # type: ignore[union-attr]
-                and loops_do_better(other.rows, mine.rows, shape[mine.contract[0]], False)):  # a library's
+                and loops_do_better(other.rows, mine.rows, shape[mine.contract[0]], 0)):  # a library's
             return False
         if mine.source in self.rows or mine.source in self.fixed and other.source in self.rows:
             return False
@@ -225,7 +225,7 @@ def _for_lanes(operands: Sequence[_Operand], small: int) -> tuple[int, bool] | N
     inner = [x.contract.index(d) if (d := next(iter(x.innermost), None)) in x.contract else None for x in operands]
     left, right = operands
     if inner[0] is not None and inner[0] == inner[1] or work >= LARGE and not loops_do_better(
-            left.rows, right.rows, left.length, True):
+            left.rows, right.rows, left.length, FEW[1]):
         return None
     for side in (small, 1 - small):
         mine, reused = operands[side], operands[1 - side].rows >= REUSED // 4 or left.length >= WORTH // REUSED

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.expr import Expr, unwrap
+from ..ir.expr import COSTS, Expr, unwrap
 from ..ir.loopir import Accumulator, Close, Fold, Let, Loop, LoopKind, Open, Statement, Store
 from ..ir.values import Define, Opaque, Point, Reduce
 from ..program import Program
@@ -35,6 +35,10 @@ REGISTERS = 24  # estimated instructions of a step, times vectors, that register
 BLOCK = 128  # numbers that a sum adds up one after the other, at most
 SHORTEST = 16  # the same, at least, of blocks side by side
 CHAINS = 8  # additions at once that keep the processor busy: what it can begin in the time that one takes
+CHAIN = 12  # estimated instructions of an elementary function, which are a chain
+# Vectors side by side, the estimated instructions of a function up to which their numbers stay in registers, and those
+# of a whole nest from which that pays
+SIDE_BY_SIDE = (4, CHAIN, 1 << 23), (2, 30, 1 << 15)
 EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 
 
@@ -78,6 +82,8 @@ class Scheduler:
             width *= times
             if not in_inner:
                 self.abreast = self._blocks_abreast(times, nest.work())
+        if vector is not None and not nest.inner and rows is None:
+            width *= self._side_by_side(vector, width)
         if not (in_inner and rows is not None):
             outer = self._shared_first(outer, vector, width, rows, nest.abreast)
         body = self._passes(nest.outer, nest.inner, vector if in_inner else None, width if in_inner else 1)
@@ -101,6 +107,17 @@ class Scheduler:
                 break
             times *= 2
         return times
+
+    def _side_by_side(self, vector: Expr, width: int) -> int:
+        """How many vectors a loop computes side by side, where each is a long chain of instructions that wait for one
+        another: a processor with 16 registers looks less far ahead than to the next vector's chain. What has few
+        vectors would gain less than the longer code costs."""
+        chain = max([COSTS.get(n.op, 1) for n in self.nest.nodes()], default=0)
+        if self.b.vector_bytes >= 64 or chain < CHAIN:
+            return 1
+        size, total = self.nest.size(vector), self.nest.elements
+        return next((times for times, longest, least in SIDE_BY_SIDE if chain <= longest and total >= least
+                     and (-size % (times * width) - -size % width) * 8 <= size), 1)
 
     def _blocks_abreast(self, times: int, work: int) -> int:
         """How many blocks of a sum are added up side by side, where a step takes so few vectors that each addition

@@ -23,7 +23,8 @@ BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.comple
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 PANEL = 512  # rows of a panel
-FEW_ROWS, FEW, FEW_TERMS = 8, 16, 24  # edges up to which loops keep up with memory (see `loops_do_better`)
+FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
+FEW = 12, 16  # others that a tile in registers holds, of which the processor has 16 or 32
 INT32 = np.dtype(np.int32)
 
 Dims = Sequence[int]
@@ -67,7 +68,8 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
             return panel_products.streamed(
                 b, _to_be_packed(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract, lhs_contract), rows, shape)
     along_columns = _runs_along(b, rhs, rhs_free)
-    if dtype == rhs.dtype and dtype in panel_products.FLOATS and loops_do_better(m, n, k, along_columns):
+    if dtype == rhs.dtype and dtype in panel_products.FLOATS and loops_do_better(
+            m, n, k, FEW[b.vector_bytes >= 64] if along_columns else 0):
         return None
     if b.kernels.tiles and (found := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
         return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
@@ -98,12 +100,13 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     return result
 
 
-def loops_do_better(m: Index, n: Index, k: Index, along_columns: bool) -> bool:
-    """Whether an edge is so short that packing, in BLAS or here, costs more than it gains. Loops want the elements of
-    the right operand's rows side by side (`along_columns`), unless there is little to do for each of them."""
+def loops_do_better(m: Index, n: Index, k: Index, few: int) -> bool:
+    """Whether an edge is so short that packing, in BLAS or here, costs more than it gains. `few`: up to how many rows
+    or columns, which is none where the elements of the right operand's rows do not lie side by side, unless there is
+    little to do for each of them."""
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
-    return m <= FEW_ROWS or k <= FEW_TERMS or along_columns and min(m, n) <= FEW
+    return m <= FEW_ROWS or k <= FEW_TERMS or min(m, n) <= few
 
 
 def _runs_along(b: Builder, value: Value, dims: Dims) -> bool:
