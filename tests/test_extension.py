@@ -74,7 +74,7 @@ def test_loops_of_a_scan_are_those_of_tanh(shape):
     def loops(f):
         compiled = jax.jit(lambda x: lax.scan(lambda c, _: (f(c), c), x, None, length=7)).lower(
             np.ones(shape, np.float32)).compile()
-        return re.sub(r" cost\(\d+\)", "", compiled.as_text())
+        return re.sub(r" (cost|vector)\(\d+\)", "", compiled.as_text())
 
     element = r"(\w+(?:\[\w+\])?)"  # the operand, which stands in it twice
     ours, times = re.subn(rf"div\({element}, add\(1.0:float32, abs\(\1\)\)\)", r"tanh(\1)", loops(softsign))
