@@ -18,7 +18,9 @@ FAR = 1 << 20  # bytes of a buffer from which its elements are expected to lie i
 PAGE_STEP = 1 << 11  # bytes from turn to turn from which processors see no stream: they look for it within pages
 LINE = 64  # bytes that a prefetch brings
 WIDEST_STEP = 8  # elements from lane to lane up to which all between are loaded
-FEW = 4  # members of a record up to which processors pick one out of vectors as fast as they unshuffle them
+# Members of a record up to which processors pick one out of vectors as fast as they unshuffle them: with instructions
+# that take lanes from one vector, and from any two
+FEW = 2, 4
 
 
 class Values(Protocol):
@@ -33,6 +35,8 @@ class Values(Protocol):
     def first(self, place: Expr) -> str: ...
 
     def width(self, e: Expr) -> int: ...
+
+    def splat(self, name: str, t: str, lanes: int) -> str: ...
 
     def pointer(self, buffer: Buffer) -> str: ...
 
@@ -112,7 +116,7 @@ class Accesses:
                       self._strided(buffer, place, step, t, lanes))
         else:
             index = self.value(place, lanes)
-            loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
+            loaded = self._gather(buffer, self._address(buffer, index, part, lanes), t, lanes, mask)
         return self._to_register(loaded, buffer, part, lanes)
 
     def _prefetch(self, buffer: Buffer, place: Expr, address: str, lanes: int) -> None:
@@ -261,7 +265,7 @@ class Accesses:
                 scope.keep(key, name, self.values.buffers(base) | {self.root(buffer)})
             return name
 
-        if whole and step > FEW and step & (step - 1) == 0:
+        if whole and step > FEW[self.module.vector_bytes >= 64] and step & (step - 1) == 0:
             return self._member([part(start) for start in starts], member, v, lanes)
         out, loaded = "", 0
         for start in starts:
@@ -302,13 +306,17 @@ class Accesses:
         order = ", ".join(f"i32 {i // 2}" for i in range(2 * lanes))
         return self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, <{2 * lanes} x i32> <{order}>")
 
-    def _gather(self, addresses: str, t: str, lanes: int, mask: str | None) -> str:
-        v = vector(t, lanes)
+    def _gather(self, buffer: Buffer, addresses: str, t: str, lanes: int, mask: str | None) -> str:
+        v, every = vector(t, lanes), splat("true", "i1", lanes)
         symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
         self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
-        mask = mask or splat("true", "i1", lanes)
-        return self.op(f"call {v} {symbol}(<{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> {mask}, "
-                       f"{v} zeroinitializer)")
+        unmasked = mask is not None and self.module.vector_bytes < 64 and isinstance(buffer.size, int) and buffer.size
+        if unmasked:  # without masks of its own, a processor would branch for each lane: others read the first element
+            start = self.values.splat(self.values.pointer(buffer), "ptr", lanes)
+            addresses = self.op(f"select <{lanes} x i1> {mask}, <{lanes} x ptr> {addresses}, <{lanes} x ptr> {start}")
+        loaded = self.op(f"call {v} {symbol}(<{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> "
+                         f"{every if unmasked or mask is None else mask}, {v} zeroinitializer)")
+        return self.op(f"select <{lanes} x i1> {mask}, {v} {loaded}, {v} zeroinitializer") if unmasked else loaded
 
     def _to_register(self, name: str, buffer: Buffer, part: int | None, lanes: int) -> str:
         if buffer.dtype == BOOL:
