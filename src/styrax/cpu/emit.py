@@ -125,7 +125,7 @@ class Function:
         name = self.writer.fresh()
         if self.values.lanes is not None:
             self.values.own.add(name)
-        self.writer.entry.append(f"  {name} = alloca {vector(element_type(target.dtype), lanes)}")
+        self.writer.entry.append(f"  {name} = alloca {self.values.slot_type(target, lanes)}")
         self.values.mutables[target] = (name, lanes)
         if lanes > 1:
             self.values.vectors.add(target)
@@ -134,28 +134,27 @@ class Function:
     def _declare(self, s: loopir.Declare) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
         with self.writer.scope(statement=True):
-            name = self.value(s.value, lanes) if s.value is not None else None
+            name = self.values.for_slot(s.target, s.value, lanes) if s.value is not None else None
             slot = self._slot(s.target, lanes)
             if name is not None:
-                self.line(f"store {vector(element_type(s.target.dtype), lanes)} {name}, ptr {slot}")
+                self.line(f"store {self.values.slot_type(s.target, lanes)} {name}, ptr {slot}")
 
     def _set(self, s: loopir.Set) -> None:
         with self.writer.scope(statement=True):
             self._assign(s.targets, s.values)
 
     def _assign(self, targets: Sequence[Expr], values: Sequence[Expr]) -> None:
-        names = []
+        kept = []
+        mask = self.values.lanes.mask if self.values.lanes is not None else None
         for t, v in zip(targets, values, strict=True):
             slot, lanes = self._mutable(t)
-            name = self.value(v, lanes)
-            mask = self.values.lanes.mask if self.values.lanes is not None else None
+            name = self.values.for_slot(t, v, lanes)
             if lanes > 1 and mask is not None and slot not in self.values.own:
-                vt = vector(element_type(t.dtype), lanes)
-                old = self.value(t, lanes)
-                name = self.op(f"select <{lanes} x i1> {mask}, {vt} {name}, {vt} {old}")
-            names.append((slot, lanes, name))
-        for t, (slot, lanes, name) in zip(targets, names, strict=True):
-            self.line(f"store {vector(element_type(t.dtype), lanes)} {name}, ptr {slot}")
+                vt = self.values.slot_type(t, lanes)
+                name = self.op(f"select <{lanes} x i1> {mask}, {vt} {name}, {vt} {self.values.in_slot(t)}")
+            kept.append((f"store {self.values.slot_type(t, lanes)} {name}, ptr {slot}"))
+        for line in kept:
+            self.line(line)
 
     def _mutable(self, t: Expr) -> tuple[str, int]:
         slot = self.values.mutables.get(t)
@@ -170,9 +169,8 @@ class Function:
                 self.values.vectors.discard(t)
                 self.values.names.pop(t, None)
                 self.values.depths.pop(t, None)
-                name = self.value(e, lanes)
-                slot = self._slot(t, lanes)
-                self.line(f"store {vector(element_type(t.dtype), lanes)} {name}, ptr {slot}")
+                name = self.values.for_slot(t, e, lanes)
+                self.line(f"store {self.values.slot_type(t, lanes)} {name}, ptr {self._slot(t, lanes)}")
 
     def _fold(self, s: loopir.Fold) -> None:
         with self.writer.scope(statement=True):
@@ -199,8 +197,7 @@ class Function:
         with self.writer.scope(statement=True):
             results = []
             for t in acc.targets:
-                slot, n = self.values.mutables[t]
-                results.append(self.op(f"load {vector(element_type(t.dtype), n)}, ptr {slot}"))
+                results.append(self.values.from_slot(t))
             if not inside and lanes > 1:
                 results = self._fold_lanes(acc, results, lanes)
         for t, name in zip(acc.targets, results, strict=True):

@@ -10,6 +10,7 @@ from ..compile.ir.loopir import Buffer
 from ..compile.lowering.number_types import is_float
 from . import instructions, ramps
 from .accesses import Accesses
+from .code_size import MASK_REGISTERS
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer
 
@@ -105,6 +106,38 @@ class Values:
     def width(self, e: Expr) -> int:
         return self.lanes.width if self.lanes is not None and not e.deps.isdisjoint(self.vectors) else 1
 
+    # -- stack slots -----------------------------------------------------------------------------------
+    def slot_type(self, t: Expr, lanes: int) -> str:
+        """The type of a mutable scalar's lanes in its slot. Booleans are integers as wide as what is compared where
+        masks have no registers: LLVM would take the lanes of those apart that live across blocks."""
+        own = element_type(t.dtype)
+        if own == "i1" and lanes > 1 and self.module.vector_bytes < MASK_REGISTERS:
+            bytes_each = self.module.vector_bytes // lanes
+            own = "i64" if bytes_each >= 8 else "i32" if lanes <= 2 * self.module.vector_bytes else "i8"
+        return vector(own, lanes)
+
+    def for_slot(self, t: Expr, e: Expr, lanes: int) -> str:
+        """A value as the slot of `t` has it. What is folded into a boolean there stays an integer."""
+        kept, own = self.slot_type(t, lanes), vector(element_type(t.dtype), lanes)
+        if kept == own:
+            return self.value(e, lanes)
+        if e.op in ("and", "or", "xor") and t in e.args:
+            other = e.args[e.args[0] is t]
+            wide = self.op(f"sext {own} {self.value(other, lanes)} to {kept}")
+            return self.op(f"{e.op} {kept} {self.in_slot(t)}, {wide}")
+        return self.op(f"sext {own} {self.value(e, lanes)} to {kept}")
+
+    def in_slot(self, t: Expr) -> str:
+        """What the slot of `t` holds, as it has it."""
+        slot, lanes = self.mutables[t]
+        return self.op(f"load {self.slot_type(t, lanes)}, ptr {slot}")
+
+    def from_slot(self, t: Expr) -> str:
+        """What the slot of `t` holds."""
+        lanes, name = self.mutables[t][1], self.in_slot(t)
+        kept = self.slot_type(t, lanes)
+        return name if kept == vector(element_type(t.dtype), lanes) else self.op(f"icmp ne {kept} {name}, zeroinitializer")
+
     # -- expressions -----------------------------------------------------------------------------------
     def value(self, e: Expr, lanes: int = 1) -> str:
         """The name of an expression's value, spread over lanes where it is uniform and lanes are asked for."""
@@ -177,10 +210,7 @@ class Values:
                 return self._iota(self.lanes)
             return self.names[e]
         if op == "get":
-            slot = self.mutables.get(e)
-            if slot is not None:
-                return self.op(f"load {vector(element_type(e.dtype), slot[1])}, ptr {slot[0]}")
-            return self.names[e]
+            return self.from_slot(e) if e in self.mutables else self.names[e]
         if op == "param":
             return self.names[e] if e in self.names else self._param(e)
         if op == "poly":
