@@ -101,6 +101,8 @@ class Scheduler:
         Along the vector, so that several `steps` remain, whose sums are folded in the end."""
         size = self.nest.size(vector)
         times = 1
+        if self.b.vector_bytes < 64 and any(isinstance(m.op, Reduce) and m.op.name == "fold" for m in self.nest.members):
+            return 1  # what chooses does so by masks, which have no registers: those of one vector are vectors
         while times < UNROLL and times * work < REGISTERS and size >= (steps * times + (steps == 1)) * width:
             step = 2 * times * width
             if (-size % step - (-size % width) * (steps == 1)) * 8 > size:  # too many idle lanes at the end

@@ -58,24 +58,24 @@ def _arg_loops(best: str) -> Callable[..., Any]:
 
         def pick(b2: Any, accs: Any, elems: Any) -> Any:
             (v, i), (w, j) = accs, elems
-            better = b2.gt(w, v) if best == "max" else b2.lt(w, v)
+            worse_or_same, as_good = (b2.le, b2.ge) if best == "max" else (b2.ge, b2.le)
+            better, as_good = b2.not_(worse_or_same(w, v)), as_good(w, v)  # (better than all numbers is NaN)
             if dtypes.issubdtype(x.dtype, np.floating):
-                w_nan, v_nan = b2.ne(w, w), b2.ne(v, v)
-                better = b2.or_(b2.and_(w_nan, b2.not_(v_nan)), b2.and_(better, b2.not_(v_nan)))
-                same = b2.or_(b2.eq(v, w), b2.and_(w_nan, v_nan))
-            else:
-                same = b2.eq(v, w)
-            take = b2.or_(better, b2.and_(same, b2.lt(j, i)))
+                better, as_good = b2.and_(better, b2.eq(v, v)), b2.or_(as_good, b2.ne(w, w))
+            take = b2.or_(better, b2.and_(as_good, b2.lt(j, i)))
             return b2.select(take, w, v), b2.select(take, j, i)
 
         worst = least(x.dtype) if best == "max" else greatest(x.dtype)
-        init = (b.const(worst[()], x.dtype), b.const(np.iinfo(np.int64).max, INDEX))
+        size = x.shape[axis]
+        known = isinstance(size, int) and size <= np.iinfo(np.int32).max
+        number = np.dtype(np.int32) if known else INDEX  # (vectors of which are twice as long)
+        init = (b.const(worst[()], x.dtype), b.const(np.iinfo(np.int32 if known else np.int64).max, number))
 
         def body(i: Any, r: Any) -> Any:
-            return x.at(merged_index(ndim, axes, i, r)), r[0]
+            return x.at(merged_index(ndim, axes, i, r)), b.cast(r[0], number)
 
         shape = without(x.shape, axes)
-        _, where = b.reduce(shape, [x.shape[axis]], [x.dtype, INDEX], pick, init, body)
+        _, where = b.reduce(shape, [size], [x.dtype, number], pick, init, body)
         return b.value(shape, index_dtype, lambda index: b.cast(where.at(index), index_dtype))
 
     return rule
