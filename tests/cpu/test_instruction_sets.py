@@ -29,6 +29,13 @@ found = {
     "bytes": (x * 10).astype("int8") @ x.astype("int8"),
     "bits": jax.random.bits(jax.random.key(3), (50,)), "gathered": x[np.arange(300) * 7 % 300],
     "sizes": mixed(x[:, :10].astype("float16"), x[:, 10:20]),
+    "ragged": jnp.exp(x[:, :131] @ x[:131, :37] / 20), "tall": x[:20].T @ x[:20], "few": x[:9] @ x[:, :299],
+    "chosen": jnp.argmax(x[:, :77], 1), "any": (x[:, :201] > 2.9).any(1), "odd": jnp.bitwise_xor.reduce(x[:77] > 0, 0),
+    "triangle": jnp.tril(x[:, :123]),
+    "filled": jnp.asarray(x).at[:, np.arange(11) * 40].get(mode="fill", fill_value=7.0),
+    "records": x.reshape(-1, 4)[:1001] / jnp.linalg.norm(x.reshape(-1, 4)[:1001], axis=1)[:, None],
+    "functions": jnp.tanh(x) + jnp.exp(x) * jax.scipy.special.erf(x), "until": jax.vmap(lambda c: jax.lax.while_loop(
+        lambda c: (c < 9) & (c > -9), lambda c: c * 1.5, c))(x[0]),
     "loop": jax.lax.fori_loop(0, 5, lambda _, c: jnp.sin(c @ x[:9, :9]), x[:9, :9]),
 }
 found = {name: np.asarray(v, "float64").tolist() for name, v in found.items()}
@@ -55,7 +62,7 @@ def test_levels(level, most, usual):
     above = {"SSE4_2": {"avx", "avx2", "avx512f", "amx-tile"}, "AVX2": {"avx512f", "amx-tile"}, "avx512": {"amx-tile"}}
     assert set(features) == set(usual[1]) - above[level]
     for name, value in found.items():
-        exactly = name in ("bits", "sorted", "gathered", "bytes")
+        exactly = name in ("bits", "sorted", "gathered", "bytes", "chosen", "any", "odd", "triangle", "filled")
         np.testing.assert_allclose(value, usual[2][name], 0 if exactly else 1e-2 if name == "halves" else 1e-4,
                                    0 if exactly else 0.5 if name == "halves" else 1e-4)
 

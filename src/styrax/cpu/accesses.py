@@ -8,6 +8,7 @@ from typing import Protocol
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
 from ..compile.ir.loopir import Buffer, Store, Transpose
 from ..compile.lowering.number_types import NARROW_INTS, is_complex, part_dtype
+from ..compile.registers import is_avx512
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .turning import at_once, called, goes_in, turned
@@ -265,7 +266,7 @@ class Accesses:
                 scope.keep(key, name, self.values.buffers(base) | {self.root(buffer)})
             return name
 
-        if whole and step > FEW[self.module.vector_bytes >= 64] and step & (step - 1) == 0:
+        if whole and step > FEW[is_avx512(self.module.vector_bytes)] and step & (step - 1) == 0:
             return self._member([part(start) for start in starts], member, v, lanes)
         out, loaded = "", 0
         for start in starts:
@@ -310,7 +311,8 @@ class Accesses:
         v, every = vector(t, lanes), splat("true", "i1", lanes)
         symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
         self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
-        unmasked = mask is not None and self.module.vector_bytes < 64 and isinstance(buffer.size, int) and buffer.size
+        unmasked = (mask is not None and not is_avx512(self.module.vector_bytes) and isinstance(buffer.size, int)
+                    and buffer.size > 0)
         if unmasked:  # without masks of its own, a processor would branch for each lane: others read the first element
             start = self.values.splat(self.values.pointer(buffer), "ptr", lanes)
             addresses = self.op(f"select <{lanes} x i1> {mask}, <{lanes} x ptr> {addresses}, <{lanes} x ptr> {start}")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from ..compile import costs
 from ..compile.ir.loopir import Fold, Statement, Store, Together
+from ..compile.registers import is_avx512
 
 FEW_TURNS, WRITTEN_OUT = 4, 32  # turns of a vector loop, and their estimated instructions, that are written out
-MASK_REGISTERS = 64  # bytes of the vectors that come with registers for masks
-WRITTEN_TWICE = 8  # estimated instructions up to which a nest is written twice there,
-UNMASKED = 160  # and elsewhere, where what is computed under a mask takes twice as long
+WRITTEN_TWICE = 8  # estimated instructions up to which a nest is written twice,
+UNMASKED = 160  # and where what is computed under a mask takes twice as long
 
 
 def written_out(body: Sequence[Statement], turns: int) -> bool:
@@ -21,6 +21,6 @@ def written_out(body: Sequence[Statement], turns: int) -> bool:
 
 def written_twice(body: Sequence[Statement], static: bool, vector_bytes: int) -> bool:
     """Whether a nest's whole vectors have code of their own, without the mask of the last one."""
-    if vector_bytes < MASK_REGISTERS:
+    if not is_avx512(vector_bytes):
         return costs.size(body) <= UNMASKED
     return static and costs.size(body) <= WRITTEN_TWICE

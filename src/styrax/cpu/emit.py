@@ -152,7 +152,7 @@ class Function:
             if lanes > 1 and mask is not None and slot not in self.values.own:
                 vt = self.values.slot_type(t, lanes)
                 name = self.op(f"select <{lanes} x i1> {mask}, {vt} {name}, {vt} {self.values.in_slot(t)}")
-            kept.append((f"store {self.values.slot_type(t, lanes)} {name}, ptr {slot}"))
+            kept.append(f"store {self.values.slot_type(t, lanes)} {name}, ptr {slot}")
         for line in kept:
             self.line(line)
 

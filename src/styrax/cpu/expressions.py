@@ -8,9 +8,9 @@ from __future__ import annotations
 from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.number_types import is_float
+from ..compile.registers import is_avx512
 from . import instructions, ramps
 from .accesses import Accesses
-from .code_size import MASK_REGISTERS
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer
 
@@ -111,7 +111,7 @@ class Values:
         """The type of a mutable scalar's lanes in its slot. Booleans are integers as wide as what is compared where
         masks have no registers: LLVM would take the lanes of those apart that live across blocks."""
         own = element_type(t.dtype)
-        if own == "i1" and lanes > 1 and self.module.vector_bytes < MASK_REGISTERS:
+        if own == "i1" and lanes > 1 and not is_avx512(self.module.vector_bytes):
             bytes_each = self.module.vector_bytes // lanes
             own = "i64" if bytes_each >= 8 else "i32" if lanes <= 2 * self.module.vector_bytes else "i8"
         return vector(own, lanes)
@@ -136,7 +136,9 @@ class Values:
         """What the slot of `t` holds."""
         lanes, name = self.mutables[t][1], self.in_slot(t)
         kept = self.slot_type(t, lanes)
-        return name if kept == vector(element_type(t.dtype), lanes) else self.op(f"icmp ne {kept} {name}, zeroinitializer")
+        if kept == vector(element_type(t.dtype), lanes):
+            return name
+        return self.op(f"icmp ne {kept} {name}, zeroinitializer")
 
     # -- expressions -----------------------------------------------------------------------------------
     def value(self, e: Expr, lanes: int = 1) -> str:

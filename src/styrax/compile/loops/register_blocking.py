@@ -18,6 +18,7 @@ from __future__ import annotations
 from ..ir.expr import INDEX, Expr, coefficient
 from ..ir.loads import loads_of
 from ..ir.values import Reduce
+from ..registers import is_avx512
 from .nest import Nest, choosing
 
 SUMS = 12, 24  # vectors of sums in a tile, where the processor has 16 registers or 32
@@ -40,7 +41,7 @@ def _tile(nest: Nest, size: int, lanes: int) -> tuple[int, int] | None:
     included. What the rows share comes from farther away, a pass for each tile: it counts twice. Rows that are left
     over need code of their own, for which an eighth more is taken."""
     sums = sum(len(m.op.targets) for m in nest.members if isinstance(m.op, Reduce))
-    room = SUMS[nest.b.vector_bytes >= 64] // sums
+    room = SUMS[is_avx512(nest.b.vector_bytes)] // sums
     wide = lanes % (2 * nest.width) == 0 or lanes >= 8 * nest.width
     tiles = [(rows, vectors) for rows in {*range(2, LARGEST + 1), *((size,) if 2 * size <= room else ())}
              for vectors in ((1, 2) if wide else (1,)) if rows <= size and rows * vectors <= room]

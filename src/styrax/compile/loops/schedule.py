@@ -26,6 +26,7 @@ from ..ir.expr import COSTS, Expr, unwrap
 from ..ir.loopir import Accumulator, Close, Fold, Let, Loop, LoopKind, Open, Statement, Store
 from ..ir.values import Define, Opaque, Point, Reduce
 from ..program import Program
+from ..registers import is_avx512
 from .fuse import Branching, Member, Unit
 from .nest import Nest
 from .transposition import copied
@@ -101,7 +102,8 @@ class Scheduler:
         Along the vector, so that several `steps` remain, whose sums are folded in the end."""
         size = self.nest.size(vector)
         times = 1
-        if self.b.vector_bytes < 64 and any(isinstance(m.op, Reduce) and m.op.name == "fold" for m in self.nest.members):
+        if not is_avx512(self.b.vector_bytes) and any(
+                isinstance(m.op, Reduce) and m.op.name == "fold" for m in self.nest.members):
             return 1  # what chooses does so by masks, which have no registers: those of one vector are vectors
         while times < UNROLL and times * work < REGISTERS and size >= (steps * times + (steps == 1)) * width:
             step = 2 * times * width
@@ -115,7 +117,7 @@ class Scheduler:
         another: a processor with 16 registers looks less far ahead than to the next vector's chain. What has few
         vectors would gain less than the longer code costs."""
         chain = max([COSTS.get(n.op, 1) for n in self.nest.nodes()], default=0)
-        if self.b.vector_bytes >= 64 or chain < CHAIN:
+        if is_avx512(self.b.vector_bytes) or chain < CHAIN:
             return 1
         size, total = self.nest.size(vector), self.nest.elements
         return next((times for times, longest, least in SIDE_BY_SIDE if chain <= longest and total >= least

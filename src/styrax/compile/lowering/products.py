@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir.expr import LOADS, Expr, Index, coefficient, unwrap, walk
 from ..ir.values import Computed, Stored, Value
+from ..registers import is_avx512
 from . import panel_products, tile_products
 from .number_types import is_complex
 
@@ -69,7 +70,7 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
                 b, _to_be_packed(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract, lhs_contract), rows, shape)
     along_columns = _runs_along(b, rhs, rhs_free)
     if dtype == rhs.dtype and dtype in panel_products.FLOATS and loops_do_better(
-            m, n, k, FEW[b.vector_bytes >= 64] if along_columns else 0):
+            m, n, k, FEW[is_avx512(b.vector_bytes)] if along_columns else 0):
         return None
     if b.kernels.tiles and (found := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
         return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
