@@ -344,11 +344,8 @@ class Block:
         kind = x.kind
         if self.has_avx512(kind):
             return self.avx512("scalef", x, n)
-        mantissa, bias, magic = (23, 127, 0x4B400000) if kind.bits == 32 else (52, 1023, 0x4338000000000000)
-        whole = n_bits - magic
-        half = whole >> 1
-        first = self.floats((half + bias) << mantissa)
-        second = self.floats((whole - half + bias) << mantissa)
+        half = n_bits >> 1  # (whose low bits are those of n / 2, as n_bits' are those of n: the others are shifted out)
+        first, second = self.power_of_two(half), self.power_of_two(n_bits - half)
         return (x * first) * second
 
     def split(self, x: Register) -> tuple[Register, Register]:
