@@ -225,7 +225,7 @@ def _for_lanes(operands: Sequence[_Operand], small: int) -> tuple[int, bool] | N
     inner = [x.contract.index(d) if (d := next(iter(x.innermost), None)) in x.contract else None for x in operands]
     left, right = operands
     if inner[0] is not None and inner[0] == inner[1] or work >= LARGE and not loops_do_better(
-            left.rows, right.rows, left.length, FEW[1]):
+            left.rows, right.rows, left.length, max(FEW)):  # (jaxprs are the same for each host)
         return None
     for side in (small, 1 - small):
         mine, reused = operands[side], operands[1 - side].rows >= REUSED // 4 or left.length >= WORTH // REUSED

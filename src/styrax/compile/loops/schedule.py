@@ -116,8 +116,10 @@ class Scheduler:
         """How many vectors a loop computes side by side, where each is a long chain of instructions that wait for one
         another: a processor with 16 registers looks less far ahead than to the next vector's chain. What has few
         vectors would gain less than the longer code costs."""
+        if is_avx512(self.b.vector_bytes):
+            return 1
         chain = max([COSTS.get(n.op, 1) for n in self.nest.nodes()], default=0)
-        if is_avx512(self.b.vector_bytes) or chain < CHAIN:
+        if chain < CHAIN:
             return 1
         size, total = self.nest.size(vector), self.nest.elements
         return next((times for times, longest, least in SIDE_BY_SIDE if chain <= longest and total >= least
