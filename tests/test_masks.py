@@ -111,3 +111,41 @@ def test_records_whose_last_vector_is_part_of_one(members, dtype):
             found = styrax.jit(lambda x, w=weights, m=members: sum((x[:, k] * w[k] for k in range(m)), 0 * x[:, 0]))(x)
             np.testing.assert_array_equal(np.asarray(found, np.float64), sum(
                 (x[:, k].astype(np.float64) * (k + 1) for k in range(members)), np.zeros(n)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "bfloat16", "float16", "int16", "float32", "complex64"])
+@pytest.mark.parametrize("n", [1, 3, 7, 13, 29, 37, 61])
+def test_rows_of_narrow_elements_that_end_within_a_vector(n, dtype):
+    """Read with what lies around them left out, joined, and stored side by side or apart."""
+    for rows in (1, 2, 19):
+        x = values((rows, n), "float32" if dtype == "complex64" else dtype, n).astype(jnp.dtype(dtype))
+        y = values((rows, n), "float32" if dtype == "complex64" else dtype, n + 1).astype(jnp.dtype(dtype))
+        padded = styrax.jit(lambda x: jnp.pad(x, ((1, 2), (3, 1))).T)(x)
+        np.testing.assert_array_equal(padded, np.pad(x, ((1, 2), (3, 1))).T)
+        shifted = styrax.jit(lambda x: jnp.where(jnp.arange(x.shape[1]) % 3 == 1, jnp.roll(x, 2, 1), x))(x)
+        np.testing.assert_array_equal(shifted, np.where(np.arange(n) % 3 == 1, np.roll(x, 2, 1), x))
+        wanted = x.copy()
+        wanted[:, ::2] = y[:, : (n + 1) // 2]
+        stored = styrax.jit(lambda x, y, n=n: x.at[:, ::2].set(y[:, : (n + 1) // 2]))(x, y)
+        np.testing.assert_array_equal(stored, wanted)
+        np.testing.assert_array_equal(styrax.jit(lambda *z: jnp.stack(z, -1))(x, y, x), np.stack([x, y, x], -1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "int4", "uint4"])
+def test_shifts_by_constants(dtype):
+    """By all that are inside, by the width, by more, and by fewer than none."""
+    with styrax.enable_x64(dtype == "int64"):
+        x = jnp.arange(-40, 41, 3).astype(dtype)
+        width = 4 if dtype.endswith("4") and "6" not in dtype else jnp.dtype(dtype).itemsize * 8
+        for amount in (0, 1, width - 1, width, width + 1, -1):
+            if amount > jnp.iinfo(dtype).max or amount < jnp.iinfo(dtype).min:
+                continue
+            given = jnp.full(x.shape, amount, dtype)
+            for shift in (lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic):
+                constant = styrax.jit(lambda x, s=shift, a=amount: s(x, jnp.asarray(a, dtype)))(x)
+                np.testing.assert_array_equal(constant, styrax.jit(shift)(x, given))
+                bits = np.asarray(x.astype("int64" if dtype == "int64" else "int32")) & (2 ** width - 1) if (
+                    shift is lax.shift_left and width < 32) else None
+                if bits is not None:
+                    moved = bits << amount & (2 ** width - 1) if 0 <= amount < width else 0 * bits
+                    np.testing.assert_array_equal(np.asarray(constant.astype("int32")) & (2 ** width - 1), moved)

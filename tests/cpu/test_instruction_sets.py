@@ -31,7 +31,9 @@ found = {
     "sizes": mixed(x[:, :10].astype("float16"), x[:, 10:20]),
     "ragged": jnp.exp(x[:, :131] @ x[:131, :37] / 20), "tall": x[:20].T @ x[:20], "few": x[:9] @ x[:, :299],
     "chosen": jnp.argmax(x[:, :77], 1), "any": (x[:, :201] > 2.9).any(1), "odd": jnp.bitwise_xor.reduce(x[:77] > 0, 0),
-    "triangle": jnp.tril(x[:, :123]),
+    "triangle": jnp.tril(x[:, :123]), "narrow": jnp.pad((x[:, :37] * 9).astype("int8"), ((0, 0), (5, 2))).T,
+    "pairs": jnp.stack([half(x)[:, :37], half(x)[:, 5:42], half(x)[:, :37]], -1),
+    "apart": jnp.asarray(x)[:, :21].astype("float16").at[:, ::2].set(0),
     "filled": jnp.asarray(x).at[:, np.arange(11) * 40].get(mode="fill", fill_value=7.0),
     "records": x.reshape(-1, 4)[:1001] / jnp.linalg.norm(x.reshape(-1, 4)[:1001], axis=1)[:, None],
     "functions": jnp.tanh(x) + jnp.exp(x) * jax.scipy.special.erf(x), "until": jax.vmap(lambda c: jax.lax.while_loop(
@@ -62,7 +64,8 @@ def test_levels(level, most, usual):
     above = {"SSE4_2": {"avx", "avx2", "avx512f", "amx-tile"}, "AVX2": {"avx512f", "amx-tile"}, "avx512": {"amx-tile"}}
     assert set(features) == set(usual[1]) - above[level]
     for name, value in found.items():
-        exactly = name in ("bits", "sorted", "gathered", "bytes", "chosen", "any", "odd", "triangle", "filled")
+        exactly = name in ("bits", "sorted", "gathered", "bytes", "chosen", "any", "odd", "triangle", "filled",
+                            "narrow", "pairs", "apart")
         np.testing.assert_allclose(value, usual[2][name], 0 if exactly else 1e-2 if name == "halves" else 1e-4,
                                    0 if exactly else 0.5 if name == "halves" else 1e-4)
 

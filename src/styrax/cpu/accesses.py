@@ -9,6 +9,7 @@ from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
 from ..compile.ir.loopir import Buffer, Store, Transpose
 from ..compile.lowering.number_types import NARROW_INTS, is_complex, part_dtype
 from ..compile.registers import is_avx512
+from . import masked
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .turning import at_once, called, goes_in, turned
@@ -105,13 +106,13 @@ class Accesses:
         mask = self._checked_lanes(buffer, place, lanes, mask)
         if row:
             index = self._if_held(uniform, self.values.first(place))
-            if conditions:
+            if conditions and masked.has_instructions(align_of(t), mask or "", self.module.vector_bytes):
                 index = self._near(buffer, index, lanes)
             if part is not None:
                 return self._load_pairs(buffer, index, t, part, lanes, mask, place)
             address = self._address(buffer, index, None)
             self._prefetch(buffer, place, address, lanes)
-            loaded = self._load_lanes(address, t, lanes, mask)
+            loaded = self._load_masked(buffer, index, address, t, lanes, mask)
         elif step is not None and part is None and mask is None and (step == -1 or 2 <= step <= WIDEST_STEP):
             loaded = (self._reversed(buffer, place, t, lanes) if step < 0 else
                       self._strided(buffer, place, step, t, lanes))
@@ -193,8 +194,7 @@ class Accesses:
         lane, columns = self.values.lanes.var, []
         for column in range(lanes):
             step = self.arena.substitute(place, {lane: self.arena.iadd(lane, column)}, {})
-            columns.append(self._load_lanes(self._address(buffer, self.values.first(step), part and 0), t, count,
-                                            None))
+            columns.append(self._load_lanes(self._address(buffer, self.values.first(step), part and 0), t, count))
         names = [self._to_register(name, buffer, part, lanes) for name in turned(columns, f"<{count} x {t}>", self.op)]
         scope = self.writer.scopes[self.writer.at]
         parts = (None,) if part is None else (0, 1)
@@ -224,10 +224,20 @@ class Accesses:
             self._checked(buffer, self.op(f"add i64 {index}, {count - 1}"))
         return self._address(buffer, self._checked(buffer, index), None)
 
-    def _load_lanes(self, address: str, t: str, lanes: int, mask: str | None) -> str:
-        v = vector(t, lanes)
+    def _load_lanes(self, address: str, t: str, lanes: int) -> str:
+        return self.op(f"load {vector(t, lanes)}, ptr {address}, align {align_of(t)}")
+
+    def _load_masked(self, buffer: Buffer, index: str, address: str, t: str, lanes: int, mask: str | None) -> str:
+        """Numbers side by side from one of an index on (of complex ones, both parts): zero in masked lanes."""
         if mask is None:
-            return self.op(f"load {v}, ptr {address}, align {align_of(t)}")
+            return self._load_lanes(address, t, lanes)
+        v = vector(t, lanes)
+        if not masked.has_instructions(align_of(t), mask, self.module.vector_bytes):
+            elements = lanes // 2 if is_complex(buffer.dtype) else lanes
+            last = self.value(self.arena.iadd(self.arena.index(buffer.size), -elements))
+            begins, ends = self.op(f"icmp sge i64 {index}, 0"), self.op(f"icmp sle i64 {index}, {last}")
+            inside = self.op(f"and i1 {begins}, {ends}")
+            return masked.load(self.writer, address, t, align_of(t), lanes, mask, inside)
         symbol = f"@llvm.masked.load.{suffix(t, lanes)}.p0"
         self.writer.declare(f"declare {v} {symbol}(ptr, i32, <{lanes} x i1>, {v})")
         return self.op(f"call {v} {symbol}(ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask}, {v} "
@@ -236,7 +246,7 @@ class Accesses:
     def _reversed(self, buffer: Buffer, place: Expr, t: str, lanes: int) -> str:
         """Neighbours, the last one first."""
         first = self.op(f"add i64 {self.values.first(place)}, {1 - lanes}")
-        loaded = self._load_lanes(self._address(buffer, first, None), t, lanes, None)
+        loaded = self._load_lanes(self._address(buffer, first, None), t, lanes)
         order = ", ".join(f"i32 {i}" for i in reversed(range(lanes)))
         v = vector(t, lanes)
         return self.op(f"shufflevector {v} {loaded}, {v} poison, <{lanes} x i32> <{order}>")
@@ -262,7 +272,7 @@ class Accesses:
             name = scope.memo.get(key)
             if name is None:
                 index = self.op(f"add i64 {self.values.first(base)}, {start}")
-                name = self._load_lanes(self._address(buffer, index, None), t, lanes, None)
+                name = self._load_lanes(self._address(buffer, index, None), t, lanes)
                 scope.keep(key, name, self.values.buffers(base) | {self.root(buffer)})
             return name
 
@@ -298,7 +308,7 @@ class Accesses:
         v = vector(t, 2 * lanes)
         if wide is None:
             wide_mask = mask and self._double(mask, lanes)
-            wide = self._load_lanes(self._address(buffer, index, 0), t, 2 * lanes, wide_mask)
+            wide = self._load_masked(buffer, index, self._address(buffer, index, 0), t, 2 * lanes, wide_mask)
             scope.keep(key, wide, self.values.buffers(place) | {self.root(buffer)})
         order = ", ".join(f"i32 {2 * i + part}" for i in range(lanes))
         return self.op(f"shufflevector {v} {wide}, {v} poison, <{lanes} x i32> <{order}>")
@@ -372,6 +382,9 @@ class Accesses:
             self._store_lanes(name, self._address(buffer, self.values.first(place), None), t, lanes, mask)
             return
         addresses = self._address(buffer, self.value(place, lanes), part, lanes)
+        if mask and not masked.scatters(mask, self.module.vector_bytes):
+            masked.scatter(self.writer, name, addresses, t, align_of(t), lanes, mask)
+            return
         v = vector(t, lanes)
         symbol = f"@llvm.masked.scatter.{suffix(t, lanes)}.v{lanes}p0"
         self.writer.declare(f"declare void {symbol}({v}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
@@ -435,6 +448,9 @@ class Accesses:
         v = vector(t, lanes)
         if mask is None:
             self.line(f"store {v} {name}, ptr {address}, align {align_of(t)}")
+            return
+        if not masked.has_instructions(align_of(t), mask, self.module.vector_bytes):
+            masked.store(self.writer, name, address, t, align_of(t), lanes, mask)
             return
         symbol = f"@llvm.masked.store.{suffix(t, lanes)}.p0"
         self.writer.declare(f"declare void {symbol}({v}, ptr, i32, <{lanes} x i1>)")

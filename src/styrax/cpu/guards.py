@@ -23,8 +23,9 @@ class Guards:
         self.known: dict[Expr, tuple[Expr, ...]] = {}
 
     def split(self, place: Expr) -> tuple[Expr, tuple[Expr, ...]]:
-        """A place with the guards of its terms left out, so that it shows its strides, and all conditions under it."""
-        conditions = self.under(place)
+        """A place with the guards of its terms left out, so that it shows its strides, and all conditions under it, one
+        by one: some of a conjunction may be the same for all lanes."""
+        conditions = tuple(dict.fromkeys(c for whole in self.under(place) for c in _conjuncts(whole) if c.op != "and"))
         return (self._bare(place) if conditions else place), conditions
 
     def under(self, e: Expr) -> tuple[Expr, ...]:

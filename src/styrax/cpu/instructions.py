@@ -6,6 +6,7 @@ width, conversions out of range and NaN give JAX's results.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -74,6 +75,12 @@ def literal(value: Any, dtype: ScalarType) -> str:
 
 def splat(text: str, t: str, lanes: int) -> str:
     return text if lanes == 1 else f"splat ({t} {text})"
+
+
+def constant_of(text: str) -> int | None:
+    """The integer that an operand is, in all lanes; None where it is no constant."""
+    found = re.fullmatch(r"(?:splat \(i\d+ (-?\d+)\)|(-?\d+))", text)
+    return None if found is None else int(found[1] or found[2])
 
 
 Row = Callable[[Block, ScalarType, int, tuple[str, ...]], str]
@@ -280,10 +287,11 @@ def _shift(instruction: str) -> Row:
     def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t, c = _typed(dtype, lanes), vector("i1", lanes)
         width = NARROW_INTS[dtype][0] if dtype in NARROW_INTS else bits_of(dtype)
-        inside = f.op(f"icmp ult {t} {a[1]}, {splat(str(width), element_type(dtype), lanes)}")
-        limit = splat(str(width - 1), element_type(dtype), lanes)
-        amount = f.op(f"select {c} {inside}, {t} {a[1]}, {t} {limit}")
-        x = a[0]
+        known, inside, x, amount = constant_of(a[1]), "", *a
+        if known is None or not 0 <= known < width:
+            inside = f.op(f"icmp ult {t} {amount}, {splat(str(width), element_type(dtype), lanes)}")
+            limit = splat(str(width - 1), element_type(dtype), lanes)
+            amount = f.op(f"select {c} {inside}, {t} {amount}, {t} {limit}")
         if dtype in NARROW_INTS and instruction == "lshr":  # the register holds the sign's copies: clear them
             x = f.op(f"and {t} {x}, {splat(str((1 << width) - 1), 'i8', lanes)}")
         elif dtype in NARROW_INTS and instruction == "ashr" and not is_signed(dtype):  # the highest bit is the sign
@@ -292,7 +300,7 @@ def _shift(instruction: str) -> Row:
         out = f.op(f"{instruction} {t} {x}, {amount}")
         if dtype in NARROW_INTS and instruction != "shl":
             out = rows["wrap"](f, dtype, lanes, (out,))
-        if instruction == "ashr":  # shifting everything out leaves copies of the sign
+        if not inside or instruction == "ashr":  # shifting everything out leaves copies of the sign
             return out
         return f.op(f"select {c} {inside}, {t} {out}, {t} {_constant(0, dtype, lanes)}")
 

@@ -56,6 +56,8 @@ def where(condition: Expr, holds: bool, x: Expr) -> Interval:
 def result(name: str, dtype: ScalarType, x: Interval, y: Interval) -> Interval:
     """What an operation gives for operands within `x` and `y`: `UNBOUNDED` where it may wrap, or nobody knows."""
     rule = _RULES.get(name)
+    if name == "shr_arith" and of_type(dtype)[0] == 0 and 2 * x[1] > of_type(dtype)[1]:
+        return UNBOUNDED  # the highest bit, which may be set, is copied
     found = rule(x, y) if rule is not None else None
     return UNBOUNDED if found is None else found if dtype is INDEX else within(found, of_type(dtype))
 
