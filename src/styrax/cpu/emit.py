@@ -546,35 +546,41 @@ class Function:
         if steps:
             grain = width * per_claim
             per_claim = 1
+        part, given = self._piece(s, grain)
+        total = self.value(self.arena.index(s.extent))
+        if grain != 1:
+            up = self.op(f"add i64 {total}, {grain - 1}")
+            total = self.op(f"sdiv i64 {up}, {grain}")
+        env = self.writer.fresh()
+        self.writer.entry.append(f"  {env} = alloca [{max(len(given), 1) * 64} x i8], align 64")
+        for k, word in enumerate(given):
+            at = self.op(f"getelementptr i8, ptr {env}, i64 {k * 64}")
+            self.line(f"store {word}, ptr {at}")
+        self.writer.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")
+        self.line(
+            f"call void @styrax_parallel_for(ptr @{part}, ptr {env}, i64 {total}, i64 {per_claim})")
+
+    def _piece(self, s: loopir.Loop, grain: int) -> tuple[str, list[str]]:
+        """The function of some turns of a loop, of so many elements each, and what its environment holds."""
+        child = self._turns_of(s, grain)
+        return (self.module.part(child.writer.name, child.frame.end()),
+                [f"{t} {name}" for t, name, _ in child.writer.captured])
+
+    def _turns_of(self, s: loopir.Loop, grain: int) -> Function:
         self.module.counter += 1
-        module = self.module
-        child = Function(module, f"part{module.counter}", "ptr %env, i64 %begin, i64 %end", "void", self)
-        extent = self.arena.index(s.extent)
+        child = Function(self.module, f"part{self.module.counter}", "ptr %env, i64 %begin, i64 %end", "void", self)
         child.frame.reserve(s.body)
         if self.module.long:
             child.frame.leave_if_stopping()
         if grain == 1:
             child.loop(s, "%begin", "%end")
-        else:
-            low = child.writer.op(f"mul i64 %begin, {grain}")
-            top = child.writer.op(f"mul i64 %end, {grain}")
-            limit = child.values.value(extent)
-            inside = child.writer.op(f"icmp slt i64 {top}, {limit}")
-            high = child.writer.op(f"select i1 {inside}, i64 {top}, i64 {limit}")
-            child.loop(s, low, high)
-        part = module.part(child.writer.name, child.frame.end())
-        total = self.value(extent)
-        if grain != 1:
-            up = self.op(f"add i64 {total}, {grain - 1}")
-            total = self.op(f"sdiv i64 {up}, {grain}")
-        env = self.writer.fresh()
-        self.writer.entry.append(f"  {env} = alloca [{max(len(child.writer.captured), 1) * 64} x i8], align 64")
-        for k, (t, name, _) in enumerate(child.writer.captured):
-            at = self.op(f"getelementptr i8, ptr {env}, i64 {k * 64}")
-            self.line(f"store {t} {name}, ptr {at}")
-        self.writer.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")
-        self.line(
-            f"call void @styrax_parallel_for(ptr @{part}, ptr {env}, i64 {total}, i64 {per_claim})")
+            return child
+        low = child.op(f"mul i64 %begin, {grain}")
+        top = child.op(f"mul i64 %end, {grain}")
+        limit = child.value(self.arena.index(s.extent))
+        inside = child.op(f"icmp slt i64 {top}, {limit}")
+        child.loop(s, low, child.op(f"select i1 {inside}, i64 {top}, i64 {limit}"))
+        return child
 
 
 def _turns(s: loopir.Loop, step: int) -> bool:

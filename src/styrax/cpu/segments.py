@@ -6,7 +6,7 @@ finds those that it needs from the program's arguments and workspace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from ..compile.ir.expr import Expr
@@ -60,21 +60,33 @@ class Main(Function):
 
     def _outlined(self, s: Loop) -> None:
         """A nest as a function of its own, which nests of the same form share."""
-        module = self.module
-        form = Form(s, module.placement.root)
-        known = module.forms.get(form.key)
+        form = Form(s, self.module.placement.root)
+        self._call_part(*self._shared(form, 0, lambda: self._nest(s)), [s])
+
+    def _nest(self, s: Loop) -> Function:
+        self.module.counter += 1
+        child = Function(self.module, f"part{self.module.counter}", None, "void", self)
+        child.loop(s, "0", child.value(self.arena.index(s.extent)))
+        return child
+
+    def _piece(self, s: Loop, grain: int) -> tuple[str, list[str]]:
+        return self._shared(Form(s, self.module.placement.root), grain, lambda: self._turns_of(s, grain))
+
+    def _shared(self, form: Form, grain: int, write: Callable[[], Function]) -> tuple[str, list[str]]:
+        """The function that nests of a form share (of which threads take `grain` elements at a time), and what it is
+        given."""
+        known = self.module.forms.get((grain, form.key))
         if known is None:
-            module.counter += 1
-            child = Function(module, f"part{module.counter}", None, "void", self)
-            child.loop(s, "0", child.value(self.arena.index(s.extent)))
+            child = write()
+            text = child.frame.end()
             needs: list[tuple[str, str | int]] = [
                 (t, source if isinstance(source, str) else form.numbers[source])
                 for t, _, source in child.writer.captured]
-            known = module.forms[form.key] = module.part(child.writer.name, child.frame.end()), needs
+            known = self.module.part(child.writer.name, text), needs
+            self.module.forms[grain, form.key] = known
         part, needs = known
-        given = [f"{t} {self.frame.word(need) if isinstance(need, str) else self._known(form.sources[need])}"
-                 for t, need in needs]
-        self._call_part(part, given, [s])
+        return part, [f"{t} {self.frame.word(need) if isinstance(need, str) else self._known(form.sources[need])}"
+                      for t, need in needs]
 
     def _known(self, source: Expr | Buffer) -> str:
         return self.values.pointer(source) if isinstance(source, Buffer) else self.value(source)
