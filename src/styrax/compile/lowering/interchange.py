@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from .lower import Lowering
 
 ROW = 4096  # bytes of a row up to which the turns may stride over rows: one page
-VECTOR = 16  # elements of one vector (of 4 bytes, where it has 64)
 SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
-TOGETHER = 2  # the same where a vector that has ended waits for the others
+TOGETHER = 32  # lanes that do where one that has ended waits for the others
 LARGEST = 256  # estimated instructions of a turn of them all
 EXPECTED = 16  # turns of a loop whose length is not known
 PARTS = 16  # numbers of an element that registers hold,
@@ -212,8 +211,8 @@ class Interchange:
         return Set([p for targets in self.targets for t in targets for p in b.parts(t)],
                    [p for numbers in values for v in numbers for p in b.parts(v)])
 
-    def finish(self, loop: Statement, turns: int, vectors: int) -> list[Value]:
-        """The nest over the elements, and the loop's results."""
+    def finish(self, loop: Statement, turns: int, together: bool = False) -> list[Value]:
+        """The nest over the elements, and the loop's results. Those that run `together` end at once."""
         b = self.b
         body: list[Statement] = [
             Declare(p, e) for targets, v in zip(self.targets, self.initial, strict=True)
@@ -232,12 +231,14 @@ class Interchange:
         if self.elements.count == 1:
             b.ops.append(Opaque(body))
             return results
-        times = 1
-        while times < vectors and 2 * times * self.work <= LARGEST and self.elements.count >= 8 * times * VECTOR:
+        widest = max(4, *(p.dtype.itemsize for targets in self.targets for t in targets for p in b.parts(t)))
+        lanes = max(b.vector_bytes // widest, 1)
+        vectors, times = max(TOGETHER // lanes, 1) if together else SIDE_BY_SIDE, 1
+        while times < vectors and 2 * times * self.work <= LARGEST and self.elements.count >= 8 * times * lanes:
             times *= 2
         each = self.work * turns
-        b.ops.append(Opaque([Loop(self.elements.var, self.elements.count, body, LoopKind.VECTOR, times * VECTOR, each,
-                                  divisible=each * self.elements.count // VECTOR)]))
+        b.ops.append(Opaque([Loop(self.elements.var, self.elements.count, body, LoopKind.VECTOR, times * lanes, each,
+                                  divisible=each * self.elements.count // lanes)]))
         return results
 
 
@@ -276,7 +277,7 @@ def scan(lowering: Lowering, eqn: JaxprEqn, consts: Sequence[Value], initial: Se
             statements = turns.statements(body)
         except NotPointwiseError:
             continue
-        return turns.finish(Loop(t, length, statements), length, SIDE_BY_SIDE)
+        return turns.finish(Loop(t, length, statements), length)
     return None
 
 
@@ -316,8 +317,7 @@ def _while(turns: Interchange, cond: ClosedJaxpr, body: ClosedJaxpr, cond_consts
         return [turns.assign(values)]
 
     first, then = turns.statements(head), turns.statements(turn)
-    vectors = TOGETHER if cond.out_avals[0].shape else SIDE_BY_SIDE
-    return turns.finish(While(first, holds[0], then, True), EXPECTED, vectors)
+    return turns.finish(While(first, holds[0], then, True), EXPECTED, together=bool(cond.out_avals[0].shape))
 
 
 __all__ = ["Element", "Elements", "scan", "while_"]
