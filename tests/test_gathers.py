@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import styrax
+import styrax.numpy as jnp
 
 X = np.random.default_rng(2).normal(size=(30, 200)).astype(np.float32)
 AT = np.random.default_rng(3).integers(-200, 200, (30, 50)).astype(np.int32)
@@ -54,3 +55,37 @@ def test_lanes_only_where_they_pay():
     assert "jammed(" in loops("permuted columns")  # rows share the places
     rows = styrax.jit(lambda x, i: x[i]).lower(X, np.arange(9)).compile().as_text()
     assert "vector(" in rows
+
+
+@pytest.mark.parametrize("index", ["int8", "uint8", "int16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
+def test_indices_of_all_widths(index, dtype):
+    """Computed with and compared in the bits that they have: outside at either end, clipped and filled, of columns."""
+    with styrax.enable_x64(True):
+        generator = np.random.default_rng(3)
+        x = generator.integers(-9, 9, (90, 33)).astype(dtype)
+        limits = np.iinfo(index)
+        for n in (1, 7, 64, 301):
+            i = generator.integers(max(limits.min, -200), min(limits.max, 200), n, dtype="int64").astype(index)
+            wide = i.astype("int64")
+            clipped = styrax.jit(lambda x, i: jnp.take(x[:, 5], i, mode="clip"))(x, i)
+            np.testing.assert_array_equal(clipped, x[np.clip(wide, 0, 89), 5])
+            wanted = np.where((wide >= -90) & (wide < 90), x[wide % 90, 7], 3)
+            filled = styrax.jit(lambda x, i: x.at[i, 7].get(mode="fill", fill_value=3))(x, i)
+            np.testing.assert_array_equal(filled, wanted)
+            inside = np.abs(wide) % 33
+            pairs = styrax.jit(lambda x, i, j: x[i, j] + x[j, i])(x, inside.astype(index), inside[::-1].astype(index))
+            np.testing.assert_array_equal(pairs, x[inside, inside[::-1]] + x[inside[::-1], inside])
+            rows = styrax.jit(styrax.vmap(lambda row, k: row[k]))(x[np.arange(n) % 90], inside.astype(index))
+            np.testing.assert_array_equal(rows, x[np.arange(n) % 90, inside])
+
+
+def test_indices_near_the_ends_of_their_type():
+    """What overflows 32 bits does not in an index."""
+    x = np.arange(100, dtype=np.float32)
+    for i in (np.array([2**31 - 1, -2**31, 99, -100, 0], np.int32), np.array([2**32 - 1, 2**31, 99, 0], np.uint32)):
+        wide = i.astype("int64")
+        found = styrax.jit(lambda x, i: jnp.take(x, i, mode="clip"))(x, i)
+        np.testing.assert_array_equal(found, x[np.clip(wide, 0, 99)])
+        filled = styrax.jit(lambda x, i: x.at[i].get(mode="fill", fill_value=-1))(x, i)
+        np.testing.assert_array_equal(filled, np.where((wide >= -100) & (wide < 100), x[wide % 100], -1))

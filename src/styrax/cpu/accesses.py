@@ -9,7 +9,7 @@ from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
 from ..compile.ir.loopir import Buffer, Store, Transpose
 from ..compile.lowering.number_types import NARROW_INTS, is_complex, part_dtype
 from ..compile.registers import is_avx512
-from . import masked
+from . import masked, ramps
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .turning import at_once, called, goes_in, turned
@@ -117,8 +117,7 @@ class Accesses:
             loaded = (self._reversed(buffer, place, t, lanes) if step < 0 else
                       self._strided(buffer, place, step, t, lanes))
         else:
-            index = self.value(place, lanes)
-            loaded = self._gather(buffer, self._address(buffer, index, part, lanes), t, lanes, mask)
+            loaded = self._gather(buffer, self.value(e.args[0], lanes), part, t, lanes, mask)
         return self._to_register(loaded, buffer, part, lanes)
 
     def _prefetch(self, buffer: Buffer, place: Expr, address: str, lanes: int) -> None:
@@ -317,15 +316,22 @@ class Accesses:
         order = ", ".join(f"i32 {i // 2}" for i in range(2 * lanes))
         return self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, <{2 * lanes} x i32> <{order}>")
 
-    def _gather(self, buffer: Buffer, addresses: str, t: str, lanes: int, mask: str | None) -> str:
+    def _gather(self, buffer: Buffer, index: str, part: int | None, t: str, lanes: int, mask: str | None) -> str:
         v, every = vector(t, lanes), splat("true", "i1", lanes)
         symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
         self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
         unmasked = (mask is not None and not is_avx512(self.module.vector_bytes) and isinstance(buffer.size, int)
                     and buffer.size > 0)
         if unmasked:  # without masks of its own, a processor would branch for each lane: others read the first element
-            start = self.values.splat(self.values.pointer(buffer), "ptr", lanes)
-            addresses = self.op(f"select <{lanes} x i1> {mask}, <{lanes} x ptr> {addresses}, <{lanes} x ptr> {start}")
+            assert isinstance(buffer.size, int)
+            bits = 32 if buffer.size <= ramps.INT32[1] else 64
+            own, wide = vector(f"i{bits}", lanes), vector("i64", lanes)
+            if bits < 64:
+                index = self.op(f"trunc {wide} {index} to {own}")
+            index = self.op(f"select <{lanes} x i1> {mask}, {own} {index}, {own} zeroinitializer")
+            if bits < 64:
+                index = self.op(f"sext {own} {index} to {wide}")
+        addresses = self._address(buffer, index, part, lanes)
         loaded = self.op(f"call {v} {symbol}(<{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> "
                          f"{every if unmasked or mask is None else mask}, {v} zeroinitializer)")
         return self.op(f"select <{lanes} x i1> {mask}, {v} {loaded}, {v} zeroinitializer") if unmasked else loaded

@@ -14,7 +14,7 @@ from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.number_types import is_complex, part_dtype
-from . import code_size, instructions
+from . import code_size, instructions, ramps
 from .accesses import AHEAD
 from .exchanges import Exchanges
 from .expressions import Values
@@ -23,6 +23,7 @@ from .instructions import element_type, memory_type, vector
 from .writer import Lanes, Module, Writer
 
 SHARED = 1 << 19  # bytes of a copy from which threads share it
+BEFORE = (-(1 << 62), -1)  # what a loop's turn is to the one after the last
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
 
 
@@ -517,10 +518,9 @@ class Function:
             self.writer.start(head)
             i, following = self.writer.fresh(), self.writer.fresh()
             self.line(f"{i} = phi i64 [ {low}, %{entry} ], [ {following}, %{latch} ]")
-            left = self.op(f"sub i64 {high}, {i}")
-            every = self.values.splat(left, "i64", width)
-            steps = ", ".join(f"i64 {k}" for k in range(width))
-            mask = self.op(f"icmp sgt <{width} x i64> {every}, <{steps}>")
+            over = self.op(f"sub i64 {i}, {high}")
+            mask = ramps.compared(self.writer, self.values.splat, "lt", over, BEFORE, 1, width,
+                                  self.module.vector_bytes)
             self._body(s, i, Lanes(s.var, i, width, mask))
             self.line(f"br label %{latch}")
             self.writer.start(latch)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
-from ..compile.lowering.number_types import is_float
+from ..compile.lowering.number_types import is_float, is_integer, is_signed
 from ..compile.registers import is_avx512
 from . import instructions, ramps
 from .accesses import Accesses
@@ -181,7 +181,7 @@ class Values:
     def _emit(self, e: Expr) -> str:
         if e.op == "const":
             value = const_value(e)
-            return str(signed64(value)) if e.dtype is INDEX else literal(value, e.dtype)
+            return str(ramps.wrapped(value, 64)) if e.dtype is INDEX else literal(value, e.dtype)
         found = self.find(e)
         if found is not None:
             return found
@@ -285,9 +285,7 @@ class Values:
         return self.names[e]
 
     def _iota(self, lanes: Lanes) -> str:
-        w = lanes.width
-        every = self.splat(lanes.base, "i64", w)
-        return self.op(f"add <{w} x i64> {every}, <{', '.join(f'i64 {i}' for i in range(w))}>")
+        return ramps.spread(self.writer, self.splat, lanes.base, 1, lanes.width)
 
     def _poly(self, e: Expr, lanes: int) -> str:
         uniform: dict[tuple[Expr, ...], int] = {}
@@ -296,11 +294,51 @@ class Values:
             (uniform if all(self.width(a) == 1 for a in m) else varying)[m] = c
         if not varying:
             return self._sum(uniform, 1) or "0"
+        step = self.accesses.step(e)
+        if step:
+            return ramps.spread(self.writer, self.splat, self.first(e), step, lanes)
+        if ramps.INT32[0] <= e.bounds[0] and e.bounds[1] <= ramps.INT32[1]:
+            t = vector("i32", lanes)
+            total = self._narrow(self.arena.poly(uniform), lanes) if uniform else ""
+            for m, c in varying.items():
+                term = self._narrow(m[0], lanes)
+                for a in m[1:]:
+                    term = self.op(f"mul {t} {term}, {self._narrow(a, lanes)}")
+                if c != 1:
+                    term = self.op(f"mul {t} {term}, {splat(str(ramps.wrapped(c, 32)), 'i32', lanes)}")
+                total = self.op(f"add {t} {total}, {term}") if total else term
+            return self.op(f"sext {t} {total} to {vector('i64', lanes)}")
         total = ""
         if uniform:
             rest = self.arena.poly(uniform)
             total = splat(self._emit(rest), "i64", lanes) if rest.op == "const" else self.value(rest, lanes)
         return self._sum(varying, lanes, total)
+
+    def _narrow(self, e: Expr, lanes: int) -> str:
+        """The lowest 32 bits of an index, which sums and products of such are made of."""
+        t = vector("i32", lanes)
+        if e.op == "guard":
+            return self._narrow(e.args[1], lanes)
+        if e.op == "const":
+            return splat(str(ramps.wrapped(e.attr, 32)), "i32", lanes)
+        if e.op == "cast" and is_integer(e.args[0].dtype) and self.width(e) != 1:
+            x = e.args[0]
+            own = vector(element_type(x.dtype), lanes)
+            if x.dtype.itemsize == 4:
+                return self.value(x, lanes)
+            if x.dtype.itemsize < 4:
+                return self.op(f"{'sext' if is_signed(x.dtype) else 'zext'} {own} {self.value(x, lanes)} to {t}")
+        if self.width(e) != 1:
+            return self.op(f"trunc {vector('i64', lanes)} {self.value(e, lanes)} to {t}")
+        depth = self.depth(e)
+        key, scope = ("narrow", e, lanes), self.writer.scopes[depth]
+        found = scope.memo.get(key)
+        if found is None:
+            before, self.writer.at = self.writer.at, depth
+            found = self.splat(self.op(f"trunc i64 {self.value(e)} to i32"), "i32", lanes)
+            self.writer.at = before
+            scope.keep(key, found, self.buffers(e))
+        return found
 
     def _sum(self, terms: dict[tuple[Expr, ...], int], lanes: int, total: str = "") -> str:
         """Adds terms up, each as far outside as it can be computed; the constant last, where an address takes it in."""
@@ -312,14 +350,14 @@ class Values:
                 depth = max(depth, min(self._depth_of_all(m), top))
                 self.writer.at = depth
             if not m:
-                term = splat(str(signed64(c)), "i64", lanes)
+                term = splat(str(ramps.wrapped(c, 64)), "i64", lanes)
             else:
                 factors = [self.value(a, lanes) for a in m]
                 term = factors[0]
                 for x in factors[1:]:
                     term = self.op(f"mul {t} {term}, {x}")
                 if c != 1:
-                    term = self.op(f"mul {t} {term}, {splat(str(signed64(c)), 'i64', lanes)}")
+                    term = self.op(f"mul {t} {term}, {splat(str(ramps.wrapped(c, 64)), 'i64', lanes)}")
             total = self.op(f"add {t} {total}, {term}") if total else term
         self.writer.at = top
         return total
@@ -342,11 +380,7 @@ class Values:
                 if x is not lanes.var:
                     name = self.op(f"mul i64 {name}, {self.value(x)}")
             if c != 1:
-                name = self.op(f"mul i64 {name}, {signed64(c)}")
+                name = self.op(f"mul i64 {name}, {ramps.wrapped(c, 64)}")
             total = name if total == "0" else self.op(f"add i64 {total}, {name}")
         return total
 
-
-def signed64(value: int) -> int:
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value

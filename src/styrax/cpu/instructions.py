@@ -131,11 +131,11 @@ def _div(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     if is_float(dtype):
         return f.op(f"fdiv {t} {a[0]}, {a[1]}")
+    plain = f"{'sdiv' if is_signed(dtype) else 'udiv'} {t} {a[0]}"
+    if (constant_of(a[1]) or 0) > 0:
+        return f.op(f"{plain}, {a[1]}")
     safe, by_zero = _safe_divisor(f, dtype, lanes, a)
-    if _divides_as_float(dtype, lanes, a[1]):
-        q = _quotient(f, dtype, lanes, a[0], safe)
-    else:
-        q = f.op(f"{'sdiv' if is_signed(dtype) else 'udiv'} {t} {a[0]}, {safe}")
+    q = _quotient(f, dtype, lanes, a[0], safe) if _divides_as_float(dtype, lanes, a[1]) else f.op(f"{plain}, {safe}")
     return f.op(f"select {vector('i1', lanes)} {by_zero}, {t} {splat('-1', element_type(dtype), lanes)}, {t} {q}")
 
 
@@ -144,11 +144,14 @@ def _rem(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     if is_float(dtype):
         return _own_function("fmod")(f, dtype, lanes, a)
+    plain = f"{'srem' if is_signed(dtype) else 'urem'} {t} {a[0]}"
+    if (constant_of(a[1]) or 0) > 0:
+        return f.op(f"{plain}, {a[1]}")
     safe, by_zero = _safe_divisor(f, dtype, lanes, a)
     if _divides_as_float(dtype, lanes, a[1]):
         r = f.op(f"sub {t} {a[0]}, {f.op(f'mul {t} {_quotient(f, dtype, lanes, a[0], safe)}, {safe}')}")
     else:
-        r = f.op(f"{'srem' if is_signed(dtype) else 'urem'} {t} {a[0]}, {safe}")
+        r = f.op(f"{plain}, {safe}")
     return f.op(f"select {vector('i1', lanes)} {by_zero}, {t} {a[0]}, {t} {r}")
 
 

@@ -58,3 +58,14 @@ def converted(f: Block, spread: Splat, first: str, target: ScalarType, step: int
     every = spread(f.op(f"trunc i64 {first} to {t}"), t, lanes)
     numbers = f.op(f"add {v} {every}, {constant(step, bits, lanes)}")
     return f.op(f"sitofp {v} {numbers} to {vector(element_type(target), lanes)}") if is_float(target) else numbers
+
+
+def spread(f: Block, splat: Splat, first: str, step: int, lanes: int) -> str:
+    """x + step·k as indices, for x of a name `first`."""
+    return f.op(f"add <{lanes} x i64> {splat(first, 'i64', lanes)}, {constant(step, 64, lanes)}")
+
+
+def wrapped(value: int, bits: int) -> int:
+    """A number modulo so many bits, signed."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value

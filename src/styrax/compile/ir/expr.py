@@ -241,22 +241,17 @@ class Arena:
                 return self.int(c)
             if c == 1 and len(mono) == 1:
                 return mono[0]
-        items = tuple(sorted(terms.items(), key=_order))
+        items = tuple(sorted(terms.items(), key=lambda mc: [a.id for a in mc[0]]))
         atoms = tuple({a: None for m, _ in items for a in m})
         lo = hi = 0
         for m, c in items:
-            if len(m) == 1:
-                ml, mh = m[0].bounds
-            else:
-                ml = mh = 1
-                for a in m:
-                    al, ah = a.bounds
-                    products = (ml * al, ml * ah, mh * al, mh * ah)
-                    ml, mh = min(products), max(products)
-            if c < 0:
-                ml, mh = mh, ml
-            lo += c * ml
-            hi += c * mh
+            ml = mh = 1
+            for a in m:
+                al, ah = a.bounds
+                products = (ml * al, ml * ah, mh * al, mh * ah)
+                ml, mh = min(products), max(products)
+            lo += min(c * ml, c * mh)
+            hi += max(c * ml, c * mh)
         return self.node("poly", atoms, INDEX, items, (max(lo, UNBOUNDED[0]), min(hi, UNBOUNDED[1])))
 
     def _recombine(self, terms: Polynomial) -> Polynomial:
@@ -323,23 +318,13 @@ class Arena:
 
     def affine(self, offset: Index, indices: Sequence[Index], strides: Sequence[Index]) -> Expr:
         """offset + Σ index·stride, as one sum."""
-        terms: Polynomial = {}
-        for i, stride in ((offset, 1), *zip(indices, strides, strict=True)):
-            if isinstance(stride, Expr):
-                if stride.op == "const":
-                    stride = stride.attr
-                else:
-                    i, stride = self.imul(i, stride), 1
-            if not isinstance(i, Expr):
-                terms[()] = terms.get((), 0) + i * stride
-            elif i.op == "const":
-                terms[()] = terms.get((), 0) + i.attr * stride
-            elif i.op == "poly":
-                for m, c in i.attr:
-                    terms[m] = terms.get(m, 0) + c * stride
-            else:
-                alone = (i,)
-                terms[alone] = terms.get(alone, 0) + stride
+        terms = poly_terms(self.index(offset))
+        for i, s in zip(indices, strides, strict=True):
+            i, s = self.index(i), self.index(s)
+            if s.op != "const":
+                i, s = self.imul(i, s), self.int(1)
+            for m, c in poly_terms(i).items():
+                terms[m] = terms.get(m, 0) + c * s.attr
         return self.poly(terms)
 
     def _split(self, x: Expr, d: Integer) -> tuple[Expr, Expr] | None:
@@ -494,11 +479,6 @@ def const_value(e: Expr) -> Any:
 def unwrap(e: Index) -> Index:
     """A constant index as a Python int."""
     return e.attr if isinstance(e, Expr) and e.op == "const" else e
-
-
-def _order(term: tuple[tuple[Expr, ...], int]) -> list[int]:
-    """Terms of a sum stand in the order in which their atoms were made."""
-    return [a.id for a in term[0]]
 
 
 def poly_terms(e: Expr) -> Polynomial:

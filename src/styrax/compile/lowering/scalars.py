@@ -14,6 +14,7 @@ import numpy as np
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import BOOL, F32, F64, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
 from . import complex_numbers, intervals
+from .narrowing import narrowed
 from .number_types import (
     C64,
     C128,
@@ -226,6 +227,8 @@ class Scalars:
                 if intervals.of(small)[1] <= intervals.of(big)[0]:
                     return small if name == "min" else big
         if x.dtype is INDEX and y.dtype is INDEX:
+            if (fewer := narrowed(x, y)) is not None:
+                return self.cast(self._extremum(name, *fewer), INDEX)
             return self.node(name, (x, y), INDEX, None, intervals.result(name, INDEX, x.bounds, y.bounds))
         if x.dtype == BOOL:
             return self.node("and" if name == "min" else "or", (x, y), BOOL)
@@ -310,7 +313,7 @@ class Scalars:
             known = _decide(name, (low - most, high - least))
         if known is not None:
             return self.const(known, BOOL)
-        return self.node(name, (x, y), BOOL)
+        return self.node(name, narrowed(x, y) or (x, y), BOOL)
 
     def eq(self, x: Expr, y: Expr) -> Expr:
         return self._compare("eq", x, y)
