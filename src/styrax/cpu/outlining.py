@@ -1,8 +1,8 @@
 """Outlining: which nests become functions of their own.
 
-Layers of a network are alike. As functions, nests of one form are written and compiled once (identical code folding;
-so are the functions of threads, `segments`), several modules share the work, and LLVM, whose time grows faster than a function's length, sees short ones. What a nest
-needs from around it is passed as arguments.
+Layers of a network are alike. As functions, nests of one form are written and compiled once (identical code folding; so
+are the functions of threads, see `segments`), several modules share the work, and LLVM, whose time grows faster than a
+function's length, sees short ones. What a nest needs from around it is passed as arguments.
 """
 
 from __future__ import annotations
