@@ -383,4 +383,3 @@ class Values:
                 name = self.op(f"mul i64 {name}, {ramps.wrapped(c, 64)}")
             total = name if total == "0" else self.op(f"add i64 {total}, {name}")
         return total
-
