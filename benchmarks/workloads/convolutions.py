@@ -49,6 +49,25 @@ def wide_transposed(x, w):
     return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=NHWC)
 
 
+@jax.jit
+def pointwise(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=NHWC)
+
+
+def patches(x, w):
+    return lax.conv_general_dilated(x, w, w.shape[:2], "VALID", dimension_numbers=NHWC)
+
+
+patches_gradient = jax.jit(jax.grad(lambda x, w: jnp.sum(patches(x, w) ** 2), argnums=(0, 1)))
+
+
+def torch_patches(x, w):
+    import torch
+
+    y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), stride=w.shape[:2])
+    return y.permute(0, 2, 3, 1)
+
+
 def torch_convolution(x, w):
     import torch
 
@@ -105,6 +124,18 @@ def channels_first_images(shape, rng):
     return [x, w / channels]
 
 
+def pointwise_images(shape, rng):
+    batch, size, channels, outputs = shape
+    x, w = floats((batch, size, size, channels), (1, 1, channels, outputs), rng=rng)
+    return [x, w / channels]
+
+
+def patched_images(shape, rng):
+    batch, size, patch, outputs = shape
+    x, w = floats((batch, size, size, 3), (patch, patch, 3, outputs), rng=rng)
+    return [x, w / patch]
+
+
 def draw_images(rng):
     return rng.integers(1, 16), rng.integers(7, 40), rng.integers(1, 48), rng.integers(4, 64)
 
@@ -139,4 +170,13 @@ STRIDED_GRADIENT = Workload(
 )  # fmt: skip
 WIDE_TRANSPOSED = Workload(
     "transposed convolution, 64 to 32 channels", wide_transposed, images, [(4, 16, 64, 32)], draw_images,
+)  # fmt: skip
+POINTWISE = Workload(
+    "1x1 convolution", pointwise, pointwise_images, [(8, 28, 128, 128), (2, 14, 256, 1024)],
+    lambda rng: (rng.integers(1, 16), rng.integers(7, 40), *rng.integers(16, 300, 2)), torch=torch_patches,
+)  # fmt: skip
+PATCHES_GRADIENT = Workload(
+    "gradient of patches", patches_gradient, patched_images, [(4, 224, 16, 192), (16, 32, 4, 64)],
+    lambda rng: (rng.integers(1, 9), rng.integers(40, 160), rng.integers(3, 17), rng.integers(8, 200)),
+    torch=torch_gradient(torch_patches), tolerance=1e-3,
 )  # fmt: skip

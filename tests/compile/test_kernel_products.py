@@ -19,6 +19,12 @@ CASES = {
     "ragged": ((61, 70), (70, 45), ((1,), (0,)), ((), ())),
     "many terms": ((100, 1000), (1000, 17), ((1,), (0,)), ((), ())),
     "few terms": ((600, 16), (16, 600), ((1,), (0,)), ((), ())),
+    "rows end within a block": ((70, 64), (64, 45), ((1,), (0,)), ((), ())),
+    "terms end within a step": ((64, 70), (70, 64), ((1,), (0,)), ((), ())),
+    "few terms behind a step": ((50, 514), (514, 40), ((1,), (0,)), ((), ())),
+    "terms of half a step": ((600, 16), (16, 40), ((1,), (0,)), ((), ())),
+    "rows in pieces": ((1061, 40), (40, 24), ((1,), (0,)), ((), ())),
+    "terms and rows in pieces": ((200, 5000), (5000, 20), ((1,), (0,)), ((), ())),
     "right transposed": ((64, 128), (96, 128), ((1,), (1,)), ((), ())),
     "left transposed": ((128, 64), (128, 96), ((0,), (0,)), ((), ())),
     "batched": ((3, 40, 90), (3, 90, 60), ((2,), (1,)), ((0,), (0,))),
@@ -111,6 +117,18 @@ def test_values_that_are_no_numbers():
     with np.errstate(invalid="ignore"):
         want = x.astype(np.float32) @ y.astype(np.float32)
     np.testing.assert_array_equal(jax.jit(jnp.matmul)(x, y).astype(np.float32), want)
+
+
+@pytest.mark.parametrize("k", [36, 100, 514])
+def test_what_lies_behind_rows_is_not_multiplied(k):
+    rng = np.random.default_rng(2)
+    x, y = np.full((64, k + 64), np.nan, BF16), rng.standard_normal((k, 48)).astype(BF16)
+    x[:, :k] = rng.standard_normal((64, k))
+    x[3, 5] = np.inf
+    got = jax.jit(lambda x, y: jnp.matmul(x[:, :k], y, preferred_element_type=jnp.float32))(x, y)
+    want = x[:, :k].astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_array_equal(got[3], np.sign(y[5].astype(np.float64)) * np.inf)
+    np.testing.assert_allclose(np.delete(got, 3, 0), np.delete(want, 3, 0), atol=1e-6 * k)
 
 
 def test_derivatives_batches_and_loops():

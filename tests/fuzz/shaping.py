@@ -309,9 +309,9 @@ def convolution(d: Draw) -> Call:
     x = d.shaped(tuple(left), dtype)
     k = d.shaped(tuple(right), dtype)
     padding = d.choice(("'SAME'", "'VALID'", repr([(d.integer(-1, 2), d.integer(0, 2)) for _ in spatial])))
-    ones = [d.integer(1, 2) for _ in spatial]
+    holes = [d.choice((1, 2, 5)) for _ in spatial]
     if "[" in padding:
-        options = f", lhs_dilation={tuple(ones)}, rhs_dilation={tuple(d.integer(1, 2) for _ in spatial)}"
+        options = f", lhs_dilation={tuple(holes)}, rhs_dilation={tuple(d.integer(1, 2) for _ in spatial)}"
     else:
         options = ""
     if layout:
@@ -319,7 +319,7 @@ def convolution(d: Draw) -> Call:
     options += ", batch_group_count=2" if several else f", feature_group_count={groups}"
     if dtype == "bfloat16" and d.flag():
         options += ", preferred_element_type=dtype('float32')"
-    strides = tuple(d.integer(1, 2) for _ in spatial)
+    strides = tuple(d.integer(1, 3) for _ in spatial)
     return Call(f"lax.conv_general_dilated({{0}}, limited({{1}}), {strides}, {padding}{options})", (x, k))
 
 

@@ -37,7 +37,13 @@ CASES = [
     ((2, 3, 5), (4, 3, 2), (1,), [(3, 4)], dict(lhs_dilation=(5,), rhs_dilation=(2,))),
     ((2, 3, 5), (4, 3, 4), (3,), [(-1, 2)], dict(lhs_dilation=(2,), rhs_dilation=(4,))),
     ((1, 2, 3, 2), (3, 2, 2, 3), (2, 1), [(-2, 1), (2, -1)], dict(lhs_dilation=(4, 3))),
-    ((1, 2, 3, 2), (3, 2, 2, 3), (1, 1), [(1, 1), (2, 1)], dict(lhs_dilation=(5, 7))),  # too many
+    # too many, of which a place meets one tap, or a few
+    ((1, 2, 3, 2), (3, 2, 2, 3), (1, 1), [(1, 1), (2, 1)], dict(lhs_dilation=(5, 7))),
+    ((2, 3, 3, 4), (5, 3, 9, 11), (1, 1), [(7, 4), (12, 3)], dict(lhs_dilation=(5, 7))),
+    ((2, 4, 3, 4), (6, 2, 8, 3), (3, 1), [(4, 4), (-1, 9)], dict(
+        lhs_dilation=(5, 7), rhs_dilation=(2, 3), feature_group_count=2)),
+    ((4, 3, 4, 5), (6, 5, 6, 6), (1, 2), [(5, 2), (3, 3)], dict(
+        lhs_dilation=(5, 4), rhs_dilation=(1, 2), batch_group_count=2, dimension_numbers=("NHWC", "OIHW", "NHWC"))),
 ]
 
 
@@ -252,7 +258,10 @@ def test_short_numbers_go_by_kernels():
         x, y = (np.zeros(shape, "bfloat16") for shape in case[:2])
         text = styrax.jit(lambda x, y, s=strides, p=padding, k=kwargs: lax.conv_general_dilated(x, y, s, p, **k)).lower(
             x, y).compile().as_text("loops")
-        assert ("_indirect(" in text) == there, case
+        if max(case[1][:-2] if kwargs else case[1][2:]) > 1:
+            assert ("_indirect(" in text) == there, case
+        else:  # a product of matrices
+            assert "_indirect(" not in text and ("tiles_" in text or "panels_" in text or not there), case
 
 
 def test_infinities_stay_where_they_are():
@@ -277,3 +286,52 @@ def test_short_numbers_in_derivatives_and_batches():
     for a, b in zip(loss(styrax)(x, y), loss(jax)(x, y), strict=True):
         b = np.asarray(b).astype(np.float32)
         np.testing.assert_allclose(np.asarray(a).astype(np.float32), b, atol=2e-2 * np.abs(b).max())
+
+
+# lhs shape (as NHWC), rhs shape (as HWIO), strides, keyword arguments
+WINDOWS = [
+    ((2, 14, 14, 64), (1, 1, 64, 96), (1, 1), {}),
+    ((3, 15, 14, 40), (1, 1, 40, 72), (2, 3), {}),
+    ((2, 32, 32, 8), (8, 8, 8, 48), (8, 8), {}),  # patches,
+    ((2, 37, 35, 8), (7, 6, 8, 48), (9, 8), {}),  # apart from each other, with elements behind the last,
+    ((2, 37, 35, 8), (4, 4, 8, 48), (8, 7), dict(rhs_dilation=(2, 1))),
+    ((40, 9, 8, 16), (8, 8, 16, 48), (1, 1), dict(padding=[(0, -1), (0, 0)])),  # one for an image,
+    ((2, 24, 24, 16), (5, 3, 16, 40), (1, 1), dict(rhs_dilation=(5, 8))),  # and interleaved
+    ((2, 5, 6, 32), (8, 8, 32, 24), (1, 1), dict(lhs_dilation=(8, 8), padding=[(7, 7), (7, 7)])),
+    ((2, 9, 6, 32), (5, 6, 32, 24), (3, 2), dict(lhs_dilation=(7, 9), padding=[(3, 8), (-2, 11)])),
+]
+LAYOUTS = [NHWC, ("NCHW", "OIHW", "NCHW"), ("NHWC", "OIHW", "NCHW"), ("CNHW", "IHWO", "HNWC")]
+
+
+def placed(x, order, spec):
+    return np.ascontiguousarray(x.transpose([order.index(d) for d in spec]))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids="-".join)
+@pytest.mark.parametrize("case", WINDOWS, ids=lambda case: f"{case[:3]}")
+def test_windows_that_do_not_overlap(case, layout):
+    """Kernels of one tap, patches, and what their gradients are."""
+    left, right, strides, kwargs = case
+    kwargs = {"padding": "VALID", "dimension_numbers": layout, **kwargs}
+    x, y = placed(rng.normal(size=left).astype(np.float32), "NHWC", layout[0]), placed(
+        rng.normal(size=right).astype(np.float32), "HWIO", layout[1])
+    f, g = (lambda x, y, m=m: m.conv_general_dilated(x, y, strides, **kwargs) for m in (lax, jax.lax))
+    check("cpu", f, g, x, y, rtol=1e-4, atol=1e-3)
+    ct = rng.normal(size=g(x, y).shape).astype(np.float32)
+    check("cpu", lambda x, y, c: vjp(f, x, y)[1](c), lambda x, y, c: jax.vjp(g, x, y)[1](c), x, y, ct, rtol=1e-4,
+          atol=1e-3)
+    for kind in ("bfloat16", "int8", "complex64"):
+        x, y = (rng.integers(-3, 4, v.shape).astype(kind) for v in (x, y))
+        wide = np.complex64 if kind == "complex64" else np.float32
+        want = np.asarray(g(x.astype(wide), y.astype(wide)))
+        found = styrax.jit(lambda x, y: lax.conv_general_dilated(
+            x, y, strides, preferred_element_type=np.int32 if kind == "int8" else None, **kwargs))(x, y)  # noqa: B023
+        np.testing.assert_array_equal(np.asarray(found), want.astype(np.asarray(found).dtype))
+
+
+def test_windows_stay_apart_from_what_is_no_number():
+    x, y = np.ones((2, 32, 32, 8), np.float32), np.ones((8, 6, 8, 48), np.float32)
+    x[0, 9, 9, 3], x[1, 3, 7, 2] = np.nan, np.inf
+    found = np.asarray(styrax.jit(lambda x, y: lax.conv_general_dilated(x, y, (8, 8), "VALID", dimension_numbers=NHWC))(
+        x, y))
+    assert np.isnan(found).any(-1).sum() == 1 and np.isinf(found).sum() == 0

@@ -6,7 +6,7 @@ from ..compile.ir.loopir import Call, Transpose, statements
 from ..compile.pipeline import debugging
 from ..compile.program import Program
 from ..core.settings import progress
-from . import butterflies, llvm, microkernels, runtime, turning
+from . import butterflies, llvm, microkernels, runtime, tiles, turning
 from .frames import LONG
 from .outlining import outlined
 from .segments import Main
@@ -46,7 +46,7 @@ def generate(program: Program, sizes: int = 0) -> Module:
     return module
 
 
-FAMILIES = butterflies.family, microkernels.family, turning.family
+FAMILIES = butterflies.family, microkernels.family, tiles.family, turning.family
 
 
 def text(program: Program, sizes: int = 0, level: int = 1) -> tuple[str, list[str]]:

@@ -75,15 +75,14 @@ class Kernel(NamedTuple):
     word: np.dtype  # of operands
     result: np.dtype
     speed: int  # multiplications while loops do one
-    exact: bool  # whether blocks have all their rows and columns
+    tiles: bool  # whether it reads all rows of a block, and all of a step
 
 
 def kernel(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> Kernel | None:
     """What multiplies faster than loops do; None where nothing does."""
     if b.kernels.tiles and (tile := tile_products.kind(lhs, rhs, out)):
-        sums = tile_products.INT32 if out.kind in "iu" else tile_products.FLOAT32
-        edge = tile_products.EDGE
-        return Kernel(f"tiles_{tile}", "_indirect", edge, edge, tile_products.BLOCKS, lhs, sums, 8, True)
+        edge, suffix = tile_products.EDGE, f"{tile_products.result(out)}_indirect"
+        return Kernel(f"tiles_{tile}", suffix, edge, edge, tile_products.BLOCKS, lhs, out, 8, True)
     kind = panel_products.kind(b, lhs, rhs, out)
     if kind is None or kind == "f32":  # which loops multiply as fast
         return None
@@ -110,7 +109,7 @@ class Layout:
         self.lanes = ROW // kernel.word.itemsize
         self.slices = -(-self.terms // self.lanes)
         word = 4 // kernel.word.itemsize
-        self.used = self.lanes if kernel.exact else -(-self.terms // (self.slices * word)) * word  # of a row
+        self.used = self.lanes if kernel.tiles else -(-self.terms // (self.slices * word)) * word  # of a row
         self.steps = self.slices * math.prod(d.taps for d in self.kept)
         self.phases = [d.phases for d in self.kept]
         self.places = [d.out + (d.taps - 1) * d.dilation // d.stride for d in self.kept] + [d.out for d in self.folded]
@@ -118,7 +117,7 @@ class Layout:
         self.apart = space[:apart]
         self.rows = sum((d.out - 1) * stride for d, stride in list(zip(space, self.strides, strict=True))[apart:]) + 1
         self.blocks = -(-self.rows // kernel.rows)
-        self.height = kernel.rows if kernel.exact else -(-self.rows // self.blocks)
+        self.height = kernel.rows if kernel.tiles else -(-self.rows // self.blocks)
         # a call computes blocks of one line, or of a few
         self.lines = self.apart[-1].out if apart else 1
         self.pieces = -(-self.blocks // kernel.blocks)
@@ -263,7 +262,7 @@ class _Implicit:
             return self.where(self.among(lane, number), rhs, source)
 
         terms = b.value((self.groups, self.features, layout.steps * layout.lanes), self.kernel.word, at)
-        parts = 2 if self.kernel.exact else 1
+        parts = 2 if self.kernel.tiles else 1
         return panels.panels(b, terms, parts, self.kernel.columns // parts, self.kernel.word)
 
     def product(self, lhs: Value, rhs: Value, dtype: np.dtype) -> Value:
@@ -272,10 +271,8 @@ class _Implicit:
         offsets = b.constant(np.fromiter(layout.offsets(), np.int32))
         width = kernel.columns
         columns = -(-self.features // width)
-        row = columns * width if kernel.exact else self.features
-        rows = layout.blocks * layout.height if kernel.exact else layout.rows
         outer = layout.apart[:-1]
-        name = kernel.name + ("" if kernel.exact else f"_{layout.height}") + kernel.suffix
+        name = kernel.name + ("" if kernel.tiles else f"_{layout.height}") + kernel.suffix
 
         def body(nest: Nest, outs: list[Any], _: list[Any]) -> None:
             tasks = self.groups * math.prod(d.out for d in outer) * layout.calls * layout.pieces
@@ -290,13 +287,10 @@ class _Implicit:
                 place = b.iadd(b.iadd(b.imul(group, layout.image), b.imul(line, a_line)), first)
                 for d, stride in reversed(list(zip(outer, layout.strides, strict=False))):
                     place, rest = b.iadd(place, b.imul(b.floormod(rest, d.out), stride)), b.floordiv(rest, d.out)
-                here = b.min(b.int(layout.together), b.isub(b.int(layout.blocks), block))
-                if not kernel.exact:
-                    here = b.min(b.int(layout.together * layout.height), b.isub(b.int(layout.rows), first))
-                extent = [here, b.min(b.int(layout.each), b.isub(b.int(layout.lines), line)), b.int(ROW * a_line)]
-                if not kernel.exact:
-                    extent += [b.int(layout.used * kernel.word.itemsize),
-                               b.min(b.int(width), b.isub(b.int(self.features), column))]
+                extent = [b.min(b.int(layout.together * layout.height), b.isub(b.int(layout.rows), first)),
+                          b.min(b.int(layout.each), b.isub(b.int(layout.lines), line)), b.int(ROW * a_line),
+                          *[b.int(layout.used * kernel.word.itemsize)] * (not kernel.tiles),
+                          b.min(b.int(width), b.isub(b.int(self.features), column))]
                 # (of calls on the average)
                 computed = layout.lines * layout.blocks * layout.height * width * layout.steps / (
                     layout.calls * layout.pieces)
@@ -304,15 +298,16 @@ class _Implicit:
                     (source, b.imul(place, layout.lanes)), (offsets, b.int(0)),
                     (packed, b.imul(b.iadd(b.imul(group, columns), panel),
                                     layout.steps * width * ROW // packed.dtype.itemsize)),
-                    (outs[0], b.iadd(b.imul(b.iadd(b.imul(lines, rows), first), row), column)),
-                    b.int(kernel.result.itemsize * row), *extent, b.int(layout.steps)],
+                    (outs[0], b.iadd(b.imul(b.iadd(b.imul(lines, layout.rows), first), self.features), column)),
+                    b.int(kernel.result.itemsize * self.features), *extent, b.int(layout.steps)],
                     reads=[source, offsets, packed], writes=[outs[0]], work=computed * 2 / kernel.speed,
                     flops=2 * computed * layout.used)
 
         apart = [d.out for d in layout.apart]
-        (stored,) = b.nest([((self.groups, *apart, rows, row), kernel.result)], body)
+        computed = (self.groups, *apart, layout.rows, self.features)
+        (stored,) = b.nest([(computed, kernel.result)], body)
         shape = [*(d.out for d in layout.space), self.groups * self.features]
-        if self.groups == 1 and dtype == kernel.result and math.prod(apart) * rows * row == math.prod(shape):
+        if self.groups == 1 and dtype == kernel.result and math.prod(computed) == math.prod(shape):
             return b.reshaped(stored, shape)
 
         def at(index: tuple[Expr, ...]) -> Expr:

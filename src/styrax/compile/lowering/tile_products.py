@@ -1,8 +1,8 @@
 """Products of matrices of bfloat16 or 8-bit integers by the processor's matrix units: see `cpu.tiles`.
 
 The left operand is read where it lies if its rows do without padding, the right one is packed: the elements of a step's
-4 bytes side by side for each column. Packing, and what becomes of the sums, are ordinary loops, which fuse with what is
-around. Threads share panels that the shape alone decides.
+4 bytes side by side for each column. Packing is an ordinary loop, which fuses with what is before. Kernels write the
+result where it belongs. Threads share panels that the shape alone decides.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from .builder import Builder, Nest
 
 EDGE = 32  # rows and columns of a block of sums
-BLOCKS = 16  # blocks of rows that a call computes
+BLOCKS = 16  # blocks of rows that a call computes,
+NEAR = 1 << 20  # of so many bytes: half of the second cache of processors that have the units
+STEP = 64  # bytes of a row that go through a tile at a time
+WORTH = 64  # steps of blocks that are worth a call
+SHARES = 16  # calls from which columns are put together
 SMALLEST = 16  # rows, columns and terms from which a product pays,
 LARGE = 1 << 17  # and multiplications
-BFLOAT16, FLOAT32, INT32 = (np.dtype(d) for d in (ml_dtypes.bfloat16, np.float32, np.int32))
+BFLOAT16, FLOAT32 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)
 BYTES = {np.dtype(np.int8): "s", np.dtype(np.uint8): "u"}
 
 
@@ -42,42 +46,46 @@ def pays(m: object, n: object, k: object) -> bool:
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 
 
+def result(dtype: np.dtype) -> str:
+    """What a kernel's name ends in where it gives numbers of a dtype."""
+    return {4: "", 2: "_bf16" if dtype == BFLOAT16 else "_i16", 1: "_i8"}[dtype.itemsize]
+
+
 def product(b: Builder, kind: str, dtype: np.dtype, left: Stored, right: Stored, shape: Shape) -> Value:
     """left[c, i, k] · right[c, j, k], whose dimensions (c, i, j) are those of `shape`."""
     (count, m, k), n = left.shape, right.shape[1]
     assert isinstance(count, int) and isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
     assert isinstance(left.dtype, np.dtype) and isinstance(right.dtype, np.dtype)
     size = left.dtype.itemsize
-    step = 64 // size
     blocks, columns, steps = -(-m // EDGE), -(-n // EDGE), panels.steps(k, left.dtype)
-    if left.strides[2] != 1 or m % EDGE or k % step or not isinstance(left.strides[1], int):
-        left = panels.blocks(b, left, EDGE, left.dtype)
-        row, advance, block = 64, 2048, steps * 2048
+    stride, rest = left.strides[1], 0
+    lies = isinstance(stride, int) and left.strides[2] == 1 and m >= EDGE and k * size % 4 == 0
+    if isinstance(stride, int) and lies:
+        row, advance, block, rest = stride * size, STEP, EDGE * stride * size, k * size % STEP
     else:
-        row, advance = left.strides[1] * size, 64
-        block = EDGE * row
+        left = panels.blocks(b, left, EDGE, left.dtype)
+        row, advance, block = STEP, EDGE * STEP, steps * EDGE * STEP
     packed = panels.panels(b, right, 2, 16, right.dtype)
-    sums = FLOAT32 if dtype.kind != "i" and dtype.kind != "u" else INT32
-    pieces = -(-blocks // BLOCKS)
+    pieces = -(-blocks // min(BLOCKS, max(1, NEAR // (EDGE * k * size))))
+    together = -(-blocks // pieces)
+    # a call's columns: as few as are worth one, and as leave something for other threads
+    wide = EDGE * min(-(-WORTH // (together * steps)), max(1, count * pieces * columns // SHARES))
+    groups = -(-n // wide)
 
     def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
-        with nest.loop(count * pieces * columns, parallel=True) as t:
-            panel, rest = b.floormod(t, columns), b.floordiv(t, columns)
-            piece, c = b.imul(b.floormod(rest, pieces), BLOCKS), b.floordiv(rest, pieces)
-            here = b.min(b.int(BLOCKS), b.isub(b.int(blocks), piece))
-            nest.call(f"tiles_{kind}", [
+        with nest.loop(count * pieces * groups, parallel=True) as t:
+            column, t = b.imul(b.floormod(t, groups), wide), b.floordiv(t, groups)
+            piece, c = b.imul(b.floormod(t, pieces), together), b.floordiv(t, pieces)
+            first = b.imul(piece, EDGE)
+            rows = b.min(b.int(together * EDGE), b.isub(b.int(m), first))
+            panel = b.iadd(b.imul(c, columns), b.floordiv(column, EDGE))
+            nest.call(f"tiles_{kind}{result(dtype)}", [
                 (left, b.iadd(b.imul(c, left.strides[0]), b.imul(piece, block // size))),
-                b.int(row), b.int(advance), b.int(block),
-                (packed, b.imul(b.iadd(b.imul(c, columns), panel), steps * 512)),
-                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, blocks), piece), EDGE * EDGE * columns), b.imul(panel, EDGE))),
-                b.int(4 * EDGE * columns), here, b.int(steps)],
-                reads=[left, packed], writes=[outs[0]], work=min(blocks, BLOCKS) * steps * 100,
-                flops=2 * m * n * k / (pieces * columns))
+                b.int(row), b.int(advance), b.int(block), b.isub(rows, b.int(EDGE)) if lies else rows, b.int(rest),
+                (packed, b.imul(panel, steps * 512)),
+                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), first), n), column)), b.int(dtype.itemsize * n),
+                rows, b.min(b.int(wide), b.isub(b.int(n), column)), b.int(steps - (rest > 0))],
+                reads=[left, packed], writes=[outs[0]], work=together * steps * wide // EDGE * 100,
+                flops=2 * m * n * k / (pieces * groups))
 
-    (stored,) = b.nest([((count, blocks * EDGE, columns * EDGE), sums)], body)
-    if dtype == sums and (m, n) == (blocks * EDGE, columns * EDGE):
-        return b.reshaped(stored, shape)
-    if len(shape) == 2:
-        return b.value(shape, dtype, lambda i: b.cast(stored.at((b.int(0), *i)), dtype))
-    out = b.value((count, m, n), dtype, lambda i: b.cast(stored.at(i), dtype))
-    return out if tuple(shape) == (count, m, n) else b.reshaped(out, shape)
+    return b.nest([(shape, dtype)], body)[0]

@@ -1,9 +1,12 @@
-"""Layouts of convolutions: which dimension is batch, feature or space, and the shapes that follow."""
+"""Layouts of convolutions: which dimension is batch, feature or space, the shapes that follow, what meets what."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Value
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -95,3 +98,53 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
 
 def spatial_sizes(shape: Sequence[int], spec: Sequence[int]) -> list[int]:
     return [shape[d] for d in spec[2:]]
+
+
+class Convolution(NamedTuple):
+    """A convolution but for its operands. `padding` has what goes before each dimension; the rest follows."""
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+    dims: ConvDimensionNumbers
+    feature_groups: int
+    batch_groups: int
+
+    def moved(self, lhs: Sequence[int], rhs: Sequence[int], out: Sequence[int]) -> Convolution:
+        """Of operands whose dimensions stand in other orders."""
+        specs = [tuple(order.index(d) for d in spec) for order, spec in zip((lhs, rhs, out), self.dims, strict=True)]
+        return self._replace(dims=ConvDimensionNumbers(*specs))
+
+    @property
+    def has_holes(self) -> bool:
+        return any(d > 1 for d in self.lhs_dilation)
+
+    def spaces(self, lhs: Any, rhs: Any, shape: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+        """The sizes of the result's space, of the input's, and of the kernel's."""
+        outs, sizes, taps = (spatial_sizes(s, spec) for s, spec in (
+            (shape, self.dims.out_spec), (lhs.shape, self.dims.lhs_spec), (rhs.shape, self.dims.rhs_spec)))
+        return outs, sizes, taps
+
+    def meeting(self, b: Builder, k: int, out: Any, number: Any) -> tuple[Any, Any]:
+        """Of the taps of dimension k that meet an element of the input with holes at a place of the result, one by
+        number, and the element; either may be behind an end. o·stride + t·dilation - low is a multiple of the holes for
+        every so-manyth t, if dilation and holes have no common factor."""
+        holes, dilation = self.lhs_dilation[k], self.rhs_dilation[k]
+        start = b.sub(b.mul(out, b.index(self.strides[k])), b.index(self.padding[k]))
+        first = b.floormod(b.mul(start, b.index(-pow(dilation, -1, holes))), b.index(holes))
+        tap = b.add(first, b.mul(b.index(number), b.index(holes)))
+        return tap, b.floordiv(b.add(start, b.mul(tap, b.index(dilation))), b.index(holes))
+
+
+def inside(b: Builder, tap: Any, taps: int, place: Any, size: int) -> list[Any]:
+    """What holds where there are such a tap and such an element."""
+    return [b.lt(tap, b.index(taps)), b.ge(place, b.index(0)), b.lt(place, b.index(size))]
+
+
+def ordered(b: Builder, x: Value, order: Sequence[int]) -> Value:
+    """With dimensions in another order."""
+    if tuple(order) == tuple(range(len(order))):
+        return x
+    places = [order.index(d) for d in range(len(order))]
+    return b.value([x.shape[d] for d in order], x.dtype, lambda i: x.at([i[k] for k in places]))

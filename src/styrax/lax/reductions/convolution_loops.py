@@ -8,6 +8,7 @@ each a convolution without holes over every so-manyth tap (polyphase decompositi
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -17,30 +18,14 @@ import numpy as np
 
 from styrax.core.types import dtypes
 
-from .convolution_layouts import ConvDimensionNumbers, spatial_sizes
+from .convolution_layouts import ConvDimensionNumbers, Convolution, inside, ordered, spatial_sizes
+from .convolution_matrices import of_places, of_windows
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
 
 MANY = 16  # features that are worth vectors of their own
 PHASES = 16  # at most: each has loops of its own
-
-
-class Convolution(NamedTuple):
-    """A convolution but for its operands. `padding` has what goes before each dimension; the rest follows."""
-
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    lhs_dilation: tuple[int, ...]
-    rhs_dilation: tuple[int, ...]
-    dims: ConvDimensionNumbers
-    feature_groups: int
-    batch_groups: int
-
-    def moved(self, lhs: Sequence[int], rhs: Sequence[int], out: Sequence[int]) -> Convolution:
-        """Of operands whose dimensions stand in other orders."""
-        specs = [tuple(order.index(d) for d in spec) for order, spec in zip((lhs, rhs, out), self.dims, strict=True)]
-        return self._replace(dims=ConvDimensionNumbers(*specs))
 
 
 def accumulation_dtype(dtype: Any) -> Any:
@@ -58,21 +43,24 @@ def convolution_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, pa
         return b.value(out.shape, out.dtype, lambda _: b.const(0, out.dtype))
     conv = Convolution(window_strides, tuple(low for low, _ in padding), lhs_dilation, rhs_dilation, dimension_numbers,
                        feature_group_count, batch_group_count)
+    for as_product in (of_windows, of_places):
+        if (found := as_product(b, lhs, rhs, out.shape, out.dtype, conv)) is not None:
+            return found
     orders = [_last(dimension_numbers.lhs_spec, 1), _last(dimension_numbers.rhs_spec, 1, 0),
               _last(dimension_numbers.out_spec, 1)]
     features = rhs.shape[dimension_numbers.rhs_spec[0]] // (feature_group_count * batch_group_count)
     last = dimension_numbers.out_spec[1] == len(out.shape) - 1
     if not last and features >= MANY:
-        lhs = b.materialize(_ordered(b, lhs, orders[0]))
+        lhs = b.materialize(ordered(b, lhs, orders[0]))
     elif last:
         orders[0], orders[2] = (tuple(range(len(out.shape))),) * 2
     else:
         orders = [tuple(range(len(out.shape)))] * 3
     if orders[1] != tuple(range(len(out.shape))):
-        rhs = b.materialize(_ordered(b, rhs, orders[1]))
+        rhs = b.materialize(ordered(b, rhs, orders[1]))
     found = _phases(b, lhs, rhs, tuple(out.shape[d] for d in orders[2]), out.dtype, conv.moved(*orders))
     places = [orders[2].index(d) for d in range(len(out.shape))]
-    return found if places == sorted(places) else _ordered(b, b.materialize(found), places)
+    return found if places == sorted(places) else ordered(b, b.materialize(found), places)
 
 
 def _last(spec: Sequence[int], *behind: int) -> tuple[int, ...]:
@@ -82,19 +70,11 @@ def _last(spec: Sequence[int], *behind: int) -> tuple[int, ...]:
     return (*first, *spec[2:], *moved)
 
 
-def _ordered(b: Builder, x: Value, order: Sequence[int]) -> Value:
-    """With dimensions in another order."""
-    if tuple(order) == tuple(range(len(order))):
-        return x
-    places = [order.index(d) for d in range(len(order))]
-    return b.value([x.shape[d] for d in order], x.dtype, lambda i: x.at([i[k] for k in places]))
-
-
 def _phases(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, conv: Convolution) -> Value:
     """The convolution, in phases where the input has holes."""
     periods = [dilation // math.gcd(stride, dilation)
                for dilation, stride in zip(conv.lhs_dilation, conv.strides, strict=True)]
-    if not _has_holes(conv) or math.prod(periods) > PHASES:
+    if not conv.has_holes or math.prod(periods) > PHASES:
         return _direct(b, lhs, rhs, shape, dtype, conv)
     parts = []
     for phase in product(*map(range, periods)):
@@ -114,10 +94,6 @@ def _phases(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
                 lhs_dilation=(1,) * len(taps), rhs_dilation=tuple(t.dilation for t in taps)))
         parts.append((starts, steps, value))
     return b.interleaved(shape, dtype, parts)
-
-
-def _has_holes(conv: Convolution) -> bool:
-    return any(d > 1 for d in conv.lhs_dilation)
 
 
 class _Taps(NamedTuple):
@@ -175,7 +151,13 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
     padding = conv.padding
     ends = [(o - 1) * s + (k - 1) * d - low
             for o, s, k, d, low in zip(outs, conv.strides, kernel, conv.rhs_dilation, padding, strict=True)]
-    if any(low > 0 for low in padding) or _has_holes(conv) or any(end >= n for end, n in zip(ends, sizes, strict=True)):
+    ranges = [*kernel, group_features]
+    sparse = conv.has_holes and all(math.gcd(h, d) == 1 for h, d in zip(
+        conv.lhs_dilation, conv.rhs_dilation, strict=True))
+    if sparse:
+        ranges = [*(-(-k // h) for k, h in zip(kernel, conv.lhs_dilation, strict=True)), group_features]
+    elif (any(low > 0 for low in padding) or conv.has_holes
+          or any(end >= n for end, n in zip(ends, sizes, strict=True))):
         lhs = _padded(b, lhs, conv, sizes, kernel, outs)
         padding = (0,) * len(sizes)
     lhs = b.materialize_if_reused(lhs, b.product((*kernel, out_features)))
@@ -197,17 +179,26 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
         lhs_index: list[Any] = [None] * len(lhs.shape)
         lhs_index[dims.lhs_spec[0]] = batch
         lhs_index[dims.lhs_spec[1]] = channel
+        conditions = []
         for k, tap in enumerate(taps):
+            if sparse:
+                t, place = conv.meeting(b, k, index[dims.out_spec[2 + k]], tap)
+                rhs_index[dims.rhs_spec[2 + k]], lhs_index[dims.lhs_spec[2 + k]] = t, place
+                conditions += inside(b, t, kernel[k], place, sizes[k])
+                continue
             rhs_index[dims.rhs_spec[2 + k]] = tap
             lhs_index[dims.lhs_spec[2 + k]] = b.add(
                 b.mul(index[dims.out_spec[2 + k]], b.index(conv.strides[k])),
                 b.sub(b.mul(tap, b.index(conv.rhs_dilation[k])), b.index(padding[k])))
-        x, y = lhs.at(lhs_index), rhs.at(rhs_index)
+        if conditions:
+            x, y = (b.load_if(functools.reduce(b.and_, conditions), v, i, b.const(0, v.dtype))
+                    for v, i in ((lhs, lhs_index), (rhs, rhs_index)))
+        else:
+            x, y = lhs.at(lhs_index), rhs.at(rhs_index)
         if boolean:
             return (b.and_(x, y),)
         return (b.mul(b.cast(x, total), b.cast(y, total)),)
 
-    ranges = [*kernel, group_features]
     (summed,) = b.reduce(shape, ranges, [total], "or" if boolean else "add", (b.const(0, total),), body)
     if total == dtype:
         return summed
@@ -217,14 +208,13 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
 def _by_kernel(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, conv: Convolution) -> Value | None:
     """The convolution as an implicit product; None where loops are the better way."""
     dims = conv.dims
-    if conv.batch_groups > 1 or _has_holes(conv) or dtypes.kind(dtype) not in "fiu":
+    if conv.batch_groups > 1 or conv.has_holes or dtypes.kind(dtype) not in "fiu":
         return None
-    outs, sizes, taps = (spatial_sizes(s, spec) for s, spec in (
-        (shape, dims.out_spec), (lhs.shape, dims.lhs_spec), (rhs.shape, dims.rhs_spec)))
+    outs, sizes, taps = conv.spaces(lhs, rhs, shape)
     space = list(zip(outs, sizes, taps, conv.strides, conv.rhs_dilation, conv.padding, strict=True))
-    found = b.convolve(_ordered(b, lhs, dims.lhs_spec), _ordered(b, rhs, dims.rhs_spec), space, conv.feature_groups,
+    found = b.convolve(ordered(b, lhs, dims.lhs_spec), ordered(b, rhs, dims.rhs_spec), space, conv.feature_groups,
                        dtype, dims.lhs_spec[1] == len(shape) - 1)
-    return found and _ordered(b, found, [(dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1]).index(d)
+    return found and ordered(b, found, [(dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1]).index(d)
                                          for d in range(len(shape))])
 
 
