@@ -38,3 +38,15 @@ def test_differences_of_equal_products_are_zero():
     assert not np.asarray(jax.jit(lambda x, y, u, v: x * y - u * v)(X, Y, X.copy(), Y.copy())).any()
     z = (X + 1j * Y).astype(np.complex64)
     assert not np.asarray(jax.jit(lambda z, w: z * w)(z, z.conj())).imag.any()
+
+
+def test_sums_held_in_registers_are_folded_one_after_the_other():
+    """A product is not computed on its own as well, and the next sum's operands are read behind the one before: those
+    of all would not fit into registers beside the sums."""
+    x, y = RNG.normal(size=(8, 24, 48)).astype(np.float32), RNG.normal(size=(3, 48, 48)).astype(np.float32)
+    f = jax.jit(lambda x, y: jax.lax.conv_general_dilated(x, y, (1,), "SAME", dimension_numbers=("NHC", "HIO", "NHC")))
+    lines = f.lower(x, y).compile().as_text("llvm").splitlines()
+    folds = [k for k, line in enumerate(lines) if "call" in line and "@llvm.fmuladd" in line]
+    assert len(folds) > 4 and not any(" fmul " in line for line in lines)
+    near = [(a, b) for a, b in zip(folds, folds[1:], strict=False) if b - a < 20]
+    assert near and all(any("= load float" in line for line in lines[a:b]) for a, b in near)

@@ -86,18 +86,13 @@ class Function:
             self.accesses.store(s.buffer, s.offset, s.value)
 
     def _together(self, s: loopir.Together) -> None:
+        stores = [x for x in s.body if isinstance(x, loopir.Store)]
+        if len(stores) < len(s.body):  # one after the other: operands of all would not fit into registers
+            self.run(s.body)
+            return
         with self.writer.scope(statement=True):
-            stores = [x for x in s.body if isinstance(x, loopir.Store)]
-            if len(stores) == len(s.body):
-                if not self.accesses.store_records(stores):
-                    self.accesses.store_all(stores)
-                return
-            for x in s.body:
-                if isinstance(x, loopir.Fold):
-                    self._combine(x)
-                else:
-                    assert isinstance(x, loopir.Store)
-                    self.accesses.store(x.buffer, x.offset, x.value)
+            if not self.accesses.store_records(stores):
+                self.accesses.store_all(stores)
 
     def _let(self, s: loopir.Let) -> None:
         e = s.value

@@ -5,6 +5,8 @@ Inside a vector loop, what depends on its variable has lanes; everything else st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.number_types import is_float, is_integer, is_signed
@@ -190,7 +192,7 @@ class Values:
             n = stack[-1]
             if n.op != "const" and self.find(n) is None:
                 if n.op not in ("load", "transposed", "poly", "guard") and self._ramp(n) is None:
-                    missing = [a for a in n.args if a.op != "const" and self.find(a) is None]
+                    missing = [a for a in self._operands(n) if a.op != "const" and self.find(a) is None]
                     if missing:
                         stack.extend(missing)
                         continue
@@ -223,7 +225,7 @@ class Values:
             return self.accesses.load_transposed(e, lanes)
         if op == "guard":
             return self.value(e.args[1], lanes)
-        if op in ("add", "sub") and (self.writer.contract or self.module.numerics) and self._one_product(e):
+        if self._contracts(e):
             return self._rounded_once(e, lanes)
         ramp = self._ramp(e)
         if ramp is not None:
@@ -258,11 +260,19 @@ class Values:
             return ramps.converted(self.writer, self.splat, first, e.dtype, step, lanes)
         return ramps.compared(self.writer, self.splat, e.op, first, x.bounds, step, lanes, self.module.vector_bytes)
 
-    def _one_product(self, e: Expr) -> bool:
+    def _contracts(self, e: Expr) -> bool:
         """Whether a sum has one product among its operands: they are rounded once. Of two, neither is: the difference
         of equal products, as in a complex conjugate's, stays zero."""
+        if e.op not in ("add", "sub") or not (self.writer.contract or self.module.numerics) or not is_float(e.dtype):
+            return False
         x, y = e.args
-        return is_float(e.dtype) and (x.op == "mul") != (y.op == "mul")
+        return (x.op == "mul") != (y.op == "mul")
+
+    def _operands(self, e: Expr) -> Sequence[Expr]:
+        """What is computed before an expression."""
+        if not self._contracts(e):
+            return e.args
+        return [b for a in e.args for b in (a.args if a.op == "mul" else (a,))]
 
     def _rounded_once(self, e: Expr, lanes: int) -> str:
         t = vector(element_type(e.dtype), lanes)
