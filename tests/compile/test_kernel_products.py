@@ -110,6 +110,16 @@ def test_kernels_are_used():
     assert "blas" not in text(skinny[:8], square)  # few rows are loops
 
 
+def test_products_in_loops_stay_loops_for_longer():
+    def text(x, y):
+        return jax.jit(lambda x, y: lax.scan(lambda c, _: (jnp.tanh(c @ y), None), x, None, length=5)[0]).lower(
+            x, y).compile().as_text()
+
+    x, y = np.ones((32, 128), np.float32), np.ones((128, 128), np.float32)
+    assert "blas" not in text(x, y) and "blas" in text(np.ones((300, 128), np.float32), y)
+    assert "blas" in text(x.astype(np.complex64), y.astype(np.complex64))
+
+
 def test_values_that_are_no_numbers():
     x = np.ones((70, 90), BF16)
     x[3, 5], x[4, 7], x[5, 0], x[5, 1] = np.inf, np.nan, np.inf, -np.inf

@@ -36,7 +36,7 @@ class Builder:
     # (slots: a builder is made for each program, however small)
     __slots__ = (
         "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in",
-        "avals_out", "unused", "evaluations", "host_calls", "elements", "probing", "kernels",
+        "avals_out", "unused", "evaluations", "host_calls", "elements", "probing", "kernels", "loops",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
@@ -65,6 +65,7 @@ class Builder:
         self.unused: Set[int] = frozenset()  # results of the equation that nothing reads
         self.host_calls: list[Any] = []
         self.elements: Elements | None = None  # while the turns of one element are lowered
+        self.loops = 0  # around what is lowered
         self.evaluations = 0  # of elements of computed values, so far
         self.probing = False  # while a value's expression is only looked at
         self._offer(self.arena, self.scalars, self.declarations, self.sizes)

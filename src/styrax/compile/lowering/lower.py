@@ -254,6 +254,14 @@ class Lowering:
             self.b.ops = outside
         return inside, result
 
+    def turn(self, build: Callable[[], Any]) -> tuple[list[Operation], Any]:
+        """The same of what a loop runs again and again."""
+        self.b.loops += 1
+        try:
+            return self.block(build)
+        finally:
+            self.b.loops -= 1
+
     def fresh(self, value: Value) -> Value:
         """A value that later assignments to carries do not change."""
         return self.b.materialize(value) if isinstance(value, Computed) else value
@@ -407,7 +415,7 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
             (holds,) = b.reduce((), each.shape, [BOOL], "or", (b.const(False, BOOL),), lambda _, r: (each.at(r),))
         return b.materialize(holds).at(()) if isinstance(holds, Computed) and holds.cost else holds.at(())
 
-    head_ops, condition = lowering.block(head)
+    head_ops, condition = lowering.turn(head)
 
     def body() -> None:
         state = carries.read()
@@ -419,7 +427,7 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
                    for x, old in zip(new, state, strict=True)]
         carries.update(new)
 
-    body_ops, _ = lowering.block(body)
+    body_ops, _ = lowering.turn(body)
     lowering.b.ops.append(Region([head_ops, body_ops], lambda bodies: [While(bodies[0], condition, bodies[1], True)],
                                  exprs=[condition]))
     return carries.results()
@@ -470,7 +478,7 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
 
     if isinstance(length, int) and length == 0:
         return [*carries.results(), *ys]
-    ops, _ = lowering.block(body)
+    ops, _ = lowering.turn(body)
     b.ops.append(Region([ops],
                         lambda bodies: [Loop(t, unwrap(length) if isinstance(length, Expr) else length, bodies[0])]))
     return [*carries.results(), *ys]
