@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better,
-REPEATED = 1 << 21  # and longer in loops of real numbers, which are worth some milliseconds of compilation
+REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation, if vectors are not the widest
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 PANEL = 512  # rows of a panel
 FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
@@ -83,7 +83,7 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
             _to_be_packed(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract, rhs_free), shape)
     if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
         return None
-    large = REPEATED if b.loops and not is_complex(dtype) else LARGE
+    large = REPEATED if b.loops and not is_complex(dtype) and not is_avx512(b.vector_bytes) else LARGE
     if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), large) and b.at_least(m, 4) and b.at_least(n, 4)):
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
