@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better,
-REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation, if vectors are not the widest
+REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation (not with AVX-512)
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 PANEL = 512  # rows of a panel
 FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
