@@ -299,6 +299,8 @@ WINDOWS = [
     ((2, 24, 24, 16), (5, 3, 16, 40), (1, 1), dict(rhs_dilation=(5, 8))),  # and interleaved
     ((2, 5, 6, 32), (8, 8, 32, 24), (1, 1), dict(lhs_dilation=(8, 8), padding=[(7, 7), (7, 7)])),
     ((2, 9, 6, 32), (5, 6, 32, 24), (3, 2), dict(lhs_dilation=(7, 9), padding=[(3, 8), (-2, 11)])),
+    ((2, 14, 13, 64), (7, 5, 64, 3), (1, 1), dict(lhs_dilation=(2, 2), padding=[(3, 4), (2, 2)])),  # to an image
+    ((1, 12, 11, 48), (11, 8, 48, 5), (1, 2), dict(lhs_dilation=(4, 3), padding=[(-1, 9), (7, 1)])),
 ]
 LAYOUTS = [NHWC, ("NCHW", "OIHW", "NCHW"), ("NHWC", "OIHW", "NCHW"), ("CNHW", "IHWO", "HNWC")]
 

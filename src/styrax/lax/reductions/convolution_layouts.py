@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
+
+from styrax.core.types import dtypes
+
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
 
@@ -135,6 +139,11 @@ class Convolution(NamedTuple):
         first = b.floormod(b.mul(start, b.index(-pow(dilation, -1, holes))), b.index(holes))
         tap = b.add(first, b.mul(b.index(number), b.index(holes)))
         return tap, b.floordiv(b.add(start, b.mul(tap, b.index(dilation))), b.index(holes))
+
+
+def accumulation_dtype(dtype: Any) -> Any:
+    """Half precisions are summed in f32."""
+    return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
 
 
 def inside(b: Builder, tap: Any, taps: int, place: Any, size: int) -> list[Any]:

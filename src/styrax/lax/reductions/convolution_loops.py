@@ -18,7 +18,7 @@ import numpy as np
 
 from styrax.core.types import dtypes
 
-from .convolution_layouts import ConvDimensionNumbers, Convolution, inside, ordered, spatial_sizes
+from .convolution_layouts import ConvDimensionNumbers, Convolution, accumulation_dtype, inside, ordered, spatial_sizes
 from .convolution_matrices import of_places, of_windows
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 
 MANY = 16  # features that are worth vectors of their own
 PHASES = 16  # at most: each has loops of its own
-
-
-def accumulation_dtype(dtype: Any) -> Any:
-    """Half precisions are summed in f32."""
-    return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
 
 
 def convolution_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,

@@ -6,11 +6,12 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .convolution_layouts import Convolution, inside, ordered
+from .convolution_layouts import Convolution, accumulation_dtype, inside, ordered
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
 
+FEW = 8  # features that loops over them would not fill vectors with
 
 def of_windows(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, conv: Convolution) -> Value | None:
     """A convolution that meets each element of the input once (kernels of one tap, patches, and their gradients) as a
@@ -49,28 +50,35 @@ def of_windows(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: An
 
 
 def of_places(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, conv: Convolution) -> Value | None:
-    """A convolution of an input with holes that meets it with one tap at most (transposed ones of patches) as a product
-    of matrices: of places of the input and the kernel. None where it is another, or loops are the better way."""
+    """A convolution of an input with holes as a product of matrices, of places of the input and the kernel, whose
+    elements are summed where taps meet (col2im): where a place of the result meets one tap at most, as in transposed
+    ones of patches, or has so few features that they would not fill vectors, as in gradients by images. None where it
+    is another, or loops are the better way."""
     dims = conv.dims
     outs, sizes, taps = conv.spaces(lhs, rhs, shape)
-    if (conv.feature_groups > 1 or conv.batch_groups > 1 or not conv.has_holes
-            or any(d > 1 for d in conv.rhs_dilation)
-            or any(tap > holes for tap, holes in zip(taps, conv.lhs_dilation, strict=True))):
+    if conv.feature_groups > 1 or conv.batch_groups > 1 or not conv.has_holes or any(d > 1 for d in conv.rhs_dilation):
         return None
-    found = b.contract(lhs, rhs, (((dims.lhs_spec[1],), (dims.rhs_spec[1],)), ((), ())), dtype)
+    several = [-(-tap // holes) for tap, holes in zip(taps, conv.lhs_dilation, strict=True)]
+    if max(several) > 1 and shape[dims.out_spec[1]] >= FEW:
+        return None
+    total = dtype if max(several) == 1 else accumulation_dtype(dtype)
+    found = b.contract(lhs, rhs, (((dims.lhs_spec[1],), (dims.rhs_spec[1],)), ((), ())), total)
     if found is None:
         return None
     made = [("lhs", d) for d in range(len(shape)) if d != dims.lhs_spec[1]]
     made += [("rhs", d) for d in range(len(shape)) if d != dims.rhs_spec[1]]
 
-    def at(index: Sequence[Any]) -> Any:
+    def met(index: Sequence[Any], numbers: Sequence[Any]) -> Any:
         image, feature, *place = (index[d] for d in dims.out_spec)
         places = {("lhs", dims.lhs_spec[0]): image, ("rhs", dims.rhs_spec[0]): feature}
         conditions = []
-        for k, (size, tap) in enumerate(zip(sizes, taps, strict=True)):
-            t, here = conv.meeting(b, k, place[k], 0)
+        for k, (size, tap, number) in enumerate(zip(sizes, taps, numbers, strict=True)):
+            t, here = conv.meeting(b, k, place[k], number)
             conditions += inside(b, t, tap, here, size)
             places["lhs", dims.lhs_spec[2 + k]], places["rhs", dims.rhs_spec[2 + k]] = here, t
-        return b.load_if(functools.reduce(b.and_, conditions), found, [places[d] for d in made], b.const(0, dtype))
+        return b.load_if(functools.reduce(b.and_, conditions), found, [places[d] for d in made], b.const(0, total))
 
-    return b.value(shape, dtype, at)
+    if max(several) == 1:
+        return b.value(shape, dtype, lambda index: met(index, [0] * len(outs)))
+    (summed,) = b.reduce(shape, several, [total], "add", (b.const(0, total),), lambda index, r: (met(index, r),))
+    return summed if total == dtype else b.value(shape, dtype, lambda index: b.cast(summed.at(index), dtype))
