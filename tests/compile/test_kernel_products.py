@@ -142,6 +142,16 @@ def test_what_lies_behind_rows_is_not_multiplied(k):
     np.testing.assert_allclose(np.delete(got, 3, 0), np.delete(want, 3, 0), atol=1e-6 * k)
 
 
+@pytest.mark.parametrize("turned", [lambda x: x[::-1], lambda x: x[::2], lambda x: jnp.broadcast_to(x[3], x.shape)],
+                         ids=["backwards", "every other", "one"])
+def test_rows_in_other_orders(turned):
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((150, 70)).astype(BF16), rng.standard_normal((70, 40)).astype(BF16)
+    got = jax.jit(lambda x, y: jnp.matmul(turned(x), y, preferred_element_type=jnp.float32))(x, y)
+    want = np.asarray(turned(x)).astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_allclose(got, want, atol=1e-4)
+
+
 def test_derivatives_batches_and_loops():
     rng = np.random.default_rng(1)
     x, y = (rng.standard_normal(s).astype(BF16) for s in ((4, 64, 96), (96, 80)))

@@ -2,6 +2,8 @@
 
 import pytest
 
+from styrax.compile.lowering import tile_products
+from styrax.cpu import tiles
 from tests.compat.running import run
 
 PROGRAM = """
@@ -21,3 +23,7 @@ def test_emulated(arguments, tmp_path):
     done = run("-c", PROGRAM, *arguments, STYRAX_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
+
+
+def test_compiler_and_kernels_agree():
+    assert (tile_products.EDGE, tile_products.BLOCKS) == (tiles.EDGE, tiles.BLOCKS)

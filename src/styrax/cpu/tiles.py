@@ -94,7 +94,7 @@ entry:
   %sums = alloca [{EDGE * EDGE} x i32], align 64
   %kept = alloca [{EDGE * EDGE * BLOCKS} x i32], align 64
 {strides}  %a_half = mul i64 %a_row, 16
-  %a_each = lshr i64 %a_block, 5
+  %a_each = ashr i64 %a_block, 5
   %ends = icmp ne i64 %rest, 0
 {config}  %ends64 = zext i1 %ends to i64
   %b_steps = add i64 %steps, %ends64
