@@ -72,6 +72,12 @@ _PROTOTYPES: dict[str, tuple] = {
 }
 
 
+# Those that let other threads run Python meanwhile: waiting for one's turn again costs up to 5 ms.
+_LONG = {f"LLVMPY_{name}" for name in (
+    "InitializeNativeTarget", "InitializeNativeAsmPrinter", "ParseAssembly", "TargetMachineEmitToMemory",
+    "RunNewModulePassManager", "RunNewFunctionPassManager")}
+
+
 def identity() -> bytes:
     """Says which library it is without opening it: path, size and time of its file."""
     if not _identity:
@@ -108,9 +114,12 @@ def handle() -> ctypes.CDLL:
 
 
 def _open() -> None:
-    lib = ctypes.CDLL(path())
+    lib, brief = ctypes.CDLL(path()), ctypes.PyDLL(path())
     for name, (result, *arguments) in _PROTOTYPES.items():
-        function = getattr(lib, "LLVMPY_" + name)
+        name = f"LLVMPY_{name}"
+        if name not in _LONG:
+            setattr(lib, name, getattr(brief, name))
+        function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
     lib.LLVMPY_InitializeNativeTarget()
     lib.LLVMPY_InitializeNativeAsmPrinter()

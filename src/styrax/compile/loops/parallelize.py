@@ -13,6 +13,7 @@ Before, and after:
 
 from __future__ import annotations
 
+from ..costs import instructions
 from ..ir.expr import Index
 from ..ir.loopir import Loop, Statement, rewrite
 from ..program import Program
@@ -21,8 +22,10 @@ THREADED = 60_000  # estimated instructions below which a nest is not worth waki
 
 
 def run(program: Program) -> Program:
-    """Marks loops as parallel."""
+    """Marks loops as parallel, and those that were so in explicit nests as serial where they have too little work."""
     def shared(s: Statement) -> list[Statement]:
+        if isinstance(s, Loop) and s.parallel and instructions([s]) < THREADED:
+            return [s.replace(parallel=False)]
         if isinstance(s, Loop) and s.divisible >= THREADED and trips(s.extent) >= 2 * max(s.width, 1):
             return [s.replace(parallel=True)]
         return [s]

@@ -112,6 +112,10 @@ class Builder:
         bounds = intervals.of_type(dtype) if is_integer(dtype) else UNBOUNDED
         return self.arena.node("load", (place,), dtype, (buffer, None), buffer.interval or bounds)
 
+    def holds(self, condition: Expr) -> bool:
+        """Whether a condition is known to be true."""
+        return condition.op == "const" and bool(const_value(condition))
+
     def load_if(self, condition: Expr, value: Value, index: Sequence[Index], other: Expr) -> Expr:
         """`value.at(index)` where `condition` holds, else `other`; memory is not touched where it does not."""
         if is_empty(value.shape):
@@ -311,15 +315,21 @@ class Builder:
         self.ops.append(Opaque(statements))
         return list(targets)
 
-    def update(self, x: Value, window: Value, starts: Sequence[Index]) -> Value:
-        """`x` with a window replaced, in place where the memory plan can prove it. The window is computed where it
-        goes, unless it is made of what it replaces."""
-        if isinstance(x, Stored) and isinstance(window, Computed) and any(
-                e.op == "load" and e.attr[0] is x.buffer for e in walk([window.probe()[1]])):
-            window = self.materialize(window)
+    def update(self, x: Value, window: Value, starts: Sequence[Index],
+               combine: Callable[[Expr, Expr], Expr] | None = None) -> Value:
+        """`x` with a window replaced, or combined with what stands there, in place where the memory plan can prove it.
+        The window is computed where it goes, unless it is made of other elements that it replaces."""
+        if isinstance(x, Stored) and isinstance(window, Computed):
+            index, made = window.probe()
+            here = x.place([self.iadd(start, i) for start, i in zip(starts, index, strict=True)])
+            if any(e.op == "load" and e.attr[0] is x.buffer and e.args[0] is not here for e in walk([made])):
+                window = self.materialize(window)
         (out,) = self.nest([(x.shape, x.dtype, x)], lambda *_: None)
         assert isinstance(out, Stored)
         target = Stored(self, out.buffer, window.shape, out.dtype, out.strides, out.place(starts))
+        if combine is not None:
+            new = window
+            window = self.value(new.shape, out.dtype, lambda i: combine(target.at(i), new.at(i)))
         if self.product(window.shape) == 1:
             value = window.at((self.int(0),) * len(window.shape))
             self.ops.append(Opaque([Store(target.buffer, self.index(target.offset), value)]))

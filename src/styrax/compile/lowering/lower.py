@@ -205,12 +205,12 @@ class Lowering:
     def _reads_once(self, eqn: JaxprEqn, ins: Sequence[Value]) -> bool:
         """Whether an equation's result needs no element of its operands twice. Members of records are computed side by
         side only where that is not much."""
-        once = eqn.primitive.traits.once
-        if callable(once):
+        traits = eqn.primitive.traits
+        if traits.records is not None:
             out = self.b.avals_out[0]
-            return once(eqn.params, out) and _is_few(out.shape[-1]) and sum(
+            return traits.records(eqn.params, out) and _is_few(out.shape[-1]) and sum(
                 v.cost for v in ins if isinstance(v, Computed)) <= RECORD
-        return once
+        return traits.once([v.aval for v in eqn.invars], eqn.params) if callable(traits.once) else traits.once
 
     def _read_by_number(self, eqn: JaxprEqn) -> range:
         """The operands that are places where windows begin, of which each number is read for itself."""

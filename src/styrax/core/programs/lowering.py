@@ -102,6 +102,7 @@ class Scalars(Protocol):
     def lift(self, x: Any, like: Expr) -> Expr: ...
     def complex(self, re: Expr, im: Expr) -> Expr: ...
     def select(self, condition: Expr, on_true: Expr, on_false: Expr) -> Expr: ...
+    def holds(self, condition: Expr) -> bool: ...  # known to be true
     def ipow(self, x: Expr, n: int) -> Expr: ...
     def add_bits(self, x: Expr, n: int) -> Expr: ...
     def reduce_precision(self, x: Expr, exponent_bits: int, mantissa_bits: int) -> Expr: ...
@@ -273,8 +274,9 @@ class Builder(Scalars, Protocol):
              inputs: Sequence[Value] = ()) -> list[Value]:
         """An explicit program `body(nest, outs, inputs)`. `outs`: (shape, dtype), or with a value to start from."""
 
-    def update(self, x: Value, window: Value, starts: Sequence[Index]) -> Value:
-        """`x` with a window replaced that begins at `starts`."""
+    def update(self, x: Value, window: Value, starts: Sequence[Index],
+               combine: Callable[[Expr, Expr], Expr] | None = None) -> Value:
+        """`x` with a window that begins at `starts` replaced, or combined: `combine(old, new)` gives an element."""
 
     def interleaved(self, shape: tuple[Index, ...], dtype: Any,
                     parts: Sequence[tuple[Sequence[int], Sequence[int], Value]]) -> Value:

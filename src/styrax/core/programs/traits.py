@@ -56,7 +56,9 @@ class Traits:
       nan: floating-point results can be NaN where the operands are not.
       divides: divides by its second operand.
       once: whether each element of the operands is read once at most, also where results are larger; or a function
-        that says so of an equation's parameters and the type of its result.
+        that says so of operands' types and an equation's parameters.
+      records: whether results are records, whose members are computed side by side, each once; a function of an
+        equation's parameters and the type of its result.
       sharding: how results are spread over a mesh by how the operands are, see `core.programs.spreading`; what is
         elementwise needs no rule of its own.
       factors: which dimensions of operands and results are cut alike, see `core.programs.factors`; what is elementwise
@@ -65,8 +67,8 @@ class Traits:
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
-                 "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows",
-                 "sharding", "factors")
+                 "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once", "records",
+                 "windows", "sharding", "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
@@ -78,7 +80,8 @@ class Traits:
                  unprinted: frozenset[str] = frozenset(),
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
                  divides: bool = False,
-                 once: bool | Callable[[dict[str, Any], Any], bool] = False,
+                 once: bool | Callable[[Sequence[ShapedArray], dict[str, Any]], bool] = False,
+                 records: Callable[[dict[str, Any], Any], bool] | None = None,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
@@ -86,7 +89,7 @@ class Traits:
         self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.ordered = ordered
-        self.nan, self.divides, self.once, self.windows = nan, divides, once, windows
+        self.nan, self.divides, self.once, self.records, self.windows = nan, divides, once, records, windows
         self.sharding, self.factors = sharding, factors
 
     def with_(self, **changes: Any) -> Traits:

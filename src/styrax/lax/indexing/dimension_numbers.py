@@ -161,7 +161,7 @@ def starts(b: Builder, indices: Any, position: Sequence[Any], limits: Sequence[i
     """The components of the index vector at a position of the indices, for the loop builder.
 
     `limits[k]` is the largest component `k` with which a window stays inside. Returns the components,
-    clamped into bounds on demand, and the condition that all of them were inside.
+    clamped into bounds on demand, and the condition that all of them were inside: None where that is known.
     """
     components = []
     inside = None
@@ -177,7 +177,8 @@ def starts(b: Builder, indices: Any, position: Sequence[Any], limits: Sequence[i
             ok = b.le(start, bound)
             if not unsigned:
                 ok = b.and_(ok, b.ge(start, b.index(0)))
-            inside = ok if inside is None else b.and_(inside, ok)
+            if not b.holds(ok):
+                inside = ok if inside is None else b.and_(inside, ok)
         else:
             start = b.min(start if unsigned else b.max(start, b.index(0)), bound)
         components.append(start)

@@ -107,9 +107,14 @@ def _windows(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Windows:
     return Windows(slice(1, 2), dims, [sizes[d] for d in dims])
 
 
+def _is_one_window(avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
+    return avals[2].ndim == len(params["dimension_numbers"].update_window_dims)
+
+
 def _scatter_primitive(name: str, public: str) -> Primitive:
     primitive = Primitive(name)
-    primitive.declare(windows=_windows, sharding=sharding_rules.scatter, factors=factor_rules.scatter)
+    primitive.declare(once=_is_one_window, windows=_windows, sharding=sharding_rules.scatter,
+                      factors=factor_rules.scatter)
     primitive.def_abstract_eval(_abstract(public))
     rules.batchers[primitive] = lambda args, dims, **params: _scatter_batch(primitive, args, dims, **params)
 

@@ -53,23 +53,43 @@ def window_sizes(operand_shape: Sequence[int], updates_shape: Sequence[int], dnu
     return tuple(1 if d in dropped else updates_shape[next(window)] for d in range(len(operand_shape)))
 
 
+class _Places:
+    """Where the updates of a scatter go: its dimension numbers, for the loops."""
+
+    __slots__ = ("batched", "clip", "indices", "limits", "numbers", "rank", "scatter_dims", "sizes", "windowed")
+
+    def __init__(self, operand: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, clip: bool):
+        self.indices, self.numbers, self.clip, self.rank = indices, numbers, clip, len(operand.shape)
+        dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+        kept = [d for d in range(self.rank) if d not in dropped]
+        self.scatter_dims = [u for u in range(len(updates.shape)) if u not in numbers.update_window_dims]
+        self.windowed = dict(zip(kept, numbers.update_window_dims, strict=True))  # dimensions of updates
+        self.batched = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+        self.sizes = window_sizes(operand.shape, updates.shape, numbers)
+        self.limits = [operand.shape[d] - self.sizes[d] for d in numbers.scatter_dims_to_operand_dims]
+
+    def origin(self, b: Builder, position: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Where the window of an index begins, None where it has the whole dimension; and the condition that it lies
+        inside, None if it does."""
+        components, inside = starts(b, self.indices, position, self.limits, clamp=self.clip)
+        start_of = dict(zip(self.numbers.scatter_dims_to_operand_dims, components, strict=True))
+        where = [position[self.batched[d]] if d in self.batched else start_of.get(d) for d in range(self.rank)]
+        return [b.index(0) if w is None and d not in self.windowed else w for d, w in enumerate(where)], inside
+
+
+Combine = Callable[[Callable[[], Any], Any], Any]  # of what stands there, which is read if need be, and an update
+
+
 def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: Any, *,
                   dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
                   mode: GatherScatterMode, update_jaxpr: Any, update_consts: Any) -> Any:
-    dn = dimension_numbers
     out = b.avals_out[0]
-    rank, updates_rank = len(operand.shape), len(updates.shape)
-    clip = mode == GatherScatterMode.CLIP
-    window_dims = list(dn.update_window_dims)
-    scatter_dims = [u for u in range(updates_rank) if u not in window_dims]
-    dropped = {*dn.inserted_window_dims, *dn.operand_batching_dims}
-    windowed = dict(zip([d for d in range(rank) if d not in dropped], window_dims, strict=True))
-    batched = dict(zip(dn.operand_batching_dims, dn.scatter_indices_batching_dims, strict=True))
-    sizes = window_sizes(operand.shape, updates.shape, dn)
-    limits = [operand.shape[d] - sizes[d] for d in dn.scatter_dims_to_operand_dims]
-    pieces = _pieces(name, out.dtype, out.shape, updates.shape, scatter_dims)
+    updates_rank, window_dims = len(updates.shape), list(dimension_numbers.update_window_dims)
+    places = _Places(operand, indices, updates, dimension_numbers, mode == GatherScatterMode.CLIP)
     combine = _combiner(b, name, out.dtype, update_jaxpr, update_consts)
-    single = all(updates.shape[u] == 1 for u in scatter_dims)  # window, whose elements are apart
+    if all(updates.shape[u] == 1 for u in places.scatter_dims) and (name in _COMBINERS or update_jaxpr is None):
+        return _one_window(b, places, operand, updates, combine, replaces=name == "scatter")
+    pieces = _pieces(name, out.dtype, out.shape, updates.shape, places.scatter_dims)
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (target,) = outs
@@ -77,9 +97,9 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
         piece: list[Any] = []
 
         def write(where: list[Any]) -> None:
-            place = [where[d] if d not in windowed else
-                     at[windowed[d]] if where[d] is None else b.add(where[d], at[windowed[d]])
-                     for d in range(rank)]
+            place = [where[d] if d not in places.windowed else
+                     at[places.windowed[d]] if where[d] is None else b.add(where[d], at[places.windowed[d]])
+                     for d in range(places.rank)]
             new = updates.at([at[u] for u in range(updates_rank)])
             place = [*piece, *place]
             n.store(target, place, combine(lambda: n.load(target, place), new))
@@ -88,33 +108,25 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
             if not remaining:
                 write(where)
                 return
-            contiguous = len(remaining) == 1 and windowed.get(rank - 1) == remaining[0]
-            apart = single and len(remaining) == len(window_dims) and not contiguous
-            with n.loop(updates.shape[remaining[0]], parallel=apart, vector=contiguous) as i:
+            contiguous = len(remaining) == 1 and places.windowed.get(places.rank - 1) == remaining[0]
+            with n.loop(updates.shape[remaining[0]], vector=contiguous) as i:
                 at[remaining[0]] = i
                 windows(remaining[1:], where)
 
         def each_index(remaining: list[int]) -> None:
             if remaining:
-                with n.loop(updates.shape[remaining[0]], parallel=bool(unique_indices) and clip) as i:
+                with n.loop(updates.shape[remaining[0]], parallel=bool(unique_indices) and places.clip) as i:
                     at[remaining[0]] = i
                     each_index(remaining[1:])
                 return
-            position = [at[u] for u in scatter_dims]
-            components, inside = starts(b, indices, position, limits, clamp=clip)
-            start_of = dict(zip(dn.scatter_dims_to_operand_dims, components, strict=True))
-            where = [position[batched[d]] if d in batched else start_of.get(d) for d in range(rank)]
-            where = [b.index(0) if w is None and d not in windowed else w for d, w in enumerate(where)]
-            if inside is None:
+            where, inside = places.origin(b, [at[u] for u in places.scatter_dims])
+            with nullcontext() if inside is None else n.if_(inside):
                 windows(window_dims, where)
-            else:
-                with n.if_(inside):
-                    windows(window_dims, where)
 
         if pieces == 1:
-            each_index(scatter_dims)
+            each_index(places.scatter_dims)
             return
-        first, *rest = scatter_dims
+        first, *rest = places.scatter_dims
         for number, update in _in_pieces(b, n, pieces, updates.shape, first):
             piece[:], at[first] = [number], update
             each_index(rest)
@@ -128,9 +140,26 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
     return _total_of_pieces(b, getattr(b, join), operand, folded, pieces)
 
 
-def _combiner(b: Builder, name: str, dtype: Any, update_jaxpr: Any, update_consts: Any
-              ) -> Callable[[Callable[[], Any], Any], Any]:
-    """What becomes of an element, which is read if need be, and an update."""
+def _one_window(b: Builder, places: _Places, operand: Any, updates: Any, combine: Combine, replaces: bool) -> Any:
+    """A window updated. If it lies outside, it is moved inside, and what stands there stays as it is."""
+    where, inside = places.origin(b, [b.index(0)] * len(places.scatter_dims))
+    first = [b.index(0) if w is None else w for w in where]
+    if inside is not None:
+        for d, limit in zip(places.numbers.scatter_dims_to_operand_dims, places.limits, strict=True):
+            first[d] = b.min(b.max(first[d], b.index(0)), b.index(limit))
+
+    def element(old: Any, new: Any) -> Any:
+        made = combine(lambda: old, new)
+        return made if inside is None else b.select(inside, made, old)
+
+    dims = {u: d for d, u in places.windowed.items()}
+    window = b.value(places.sizes, updates.dtype, lambda i: updates.at(
+        [i[dims[u]] if u in dims else b.index(0) for u in range(len(updates.shape))]))
+    return b.update(operand, window, first, None if replaces and inside is None else element)
+
+
+def _combiner(b: Builder, name: str, dtype: Any, update_jaxpr: Any, update_consts: Any) -> Combine:
+    """What becomes of an element and an update."""
     def combine(old: Callable[[], Any], new: Any) -> Any:
         if name in _COMBINERS:
             if dtype == np.bool_ and name != "scatter-add":

@@ -100,7 +100,7 @@ def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
 concatenate_p = standard_primitive(
     "concatenate", _concatenate_shape, _concatenate_dtype, loops=_concatenate_loops, hlo=_concatenate_hlo
 )
-concatenate_p.declare(movement=True, once=_makes_records, sharding=sharding_rules.concatenation,
+concatenate_p.declare(movement=True, records=_makes_records, sharding=sharding_rules.concatenation,
                       factors=factor_rules.concatenation)
 
 
@@ -182,7 +182,7 @@ def _stack_hlo(m: Any, *xs: Any, axis: int) -> Any:
 
 
 stack_p = standard_primitive("stack", _stack_shape, _stack_dtype, loops=_stack_loops, hlo=_stack_hlo)
-stack_p.declare(movement=True, once=_makes_records, sharding=sharding_rules.stack, factors=factor_rules.stack)
+stack_p.declare(movement=True, records=_makes_records, sharding=sharding_rules.stack, factors=factor_rules.stack)
 
 
 def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
