@@ -24,13 +24,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import HORIZONTAL, WORTH_REPEATING, computing
-from ..ir.expr import INDEX, NO_READS, Expr, coefficient, poly_terms, show
-from ..ir.loads import known_loads, loads_of
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, Transpose, statements
+from ..ir.expr import INDEX, Expr, coefficient, poly_terms, show
+from ..ir.loads import loads_of
+from ..ir.loopir import Buffer, BufferKind, Copy
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
 from ..lowering.builder import Builder
 from ..program import Program
+from .uses import loaded_buffers, loads, operation_exprs, uses
 
 if TYPE_CHECKING:
     from .nest import Nest
@@ -143,12 +144,29 @@ def leaves(units: Sequence[Unit]) -> Iterator[Unit]:
 def _fuse_block(b: Builder, ops: Sequence[Operation], aliases: dict[Buffer, Buffer]) -> list[Unit]:
     """Groups the operations of a block, and of the blocks inside it. Notes in `aliases` what is stored already."""
     out: list[Unit] = []
-    for unit in Fuser(b, aliases).run(ops):
+    for unit in Fuser(b, aliases).run(hoisted(ops, aliases)):
         if isinstance(unit, Region):
             out.append(Branching(unit, [_fuse_block(b, block, aliases) for block in unit.blocks]))
         else:
             out.append(unit)  # type: ignore[arg-type]
     return out
+
+
+def hoisted(ops: Sequence[Operation], aliases: Aliases) -> Sequence[Operation]:
+    """The operations of a block with each scalar as early as it can be had, so that none stands between operations that
+    might share loops."""
+    if not any(isinstance(op, Define) for op in ops):
+        return ops
+    behind: list[list[Operation]] = [[] for _ in range(len(ops) + 1)]  # behind each place, the first before all
+    written: dict[Buffer | Expr, int] = {}
+    for place, op in enumerate(ops, 1):
+        reads, writes = uses(op, aliases)
+        if isinstance(op, Define) and op.fresh:
+            place = max([written.get(r, 0) for r in reads], default=0)
+        behind[place].append(op)
+        for w in writes:
+            written[w] = place
+    return [op for block in behind for op in block]
 
 
 def _another_part(group: Group, op: Point | Reduce) -> bool:
@@ -162,7 +180,7 @@ def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr], aliases: Alias
     """Leaves out operations whose temporary results nobody reads."""
     out = []
     for op in reversed(ops):
-        reads, _ = region_uses(op, aliases)
+        reads, _ = uses(op, aliases)
         if isinstance(op, Point):
             alive = op.buffer.kind is not BufferKind.TEMP or op.buffer in used
         elif isinstance(op, Reduce):
@@ -184,7 +202,7 @@ def buffers_read(units: Sequence[Unit], aliases: Aliases) -> set[Buffer | Expr]:
     for unit in units:
         if isinstance(unit, Group):
             for m in unit.members:
-                read |= region_uses(m.op, aliases)[0]
+                read |= uses(m.op, aliases)[0]
         elif isinstance(unit, Branching):
             for block in unit.blocks:
                 read |= buffers_read(block, aliases)
@@ -192,29 +210,8 @@ def buffers_read(units: Sequence[Unit], aliases: Aliases) -> set[Buffer | Expr]:
                 read |= loaded_buffers(e, aliases)
         else:
             assert isinstance(unit, Operation)
-            read |= region_uses(unit, aliases)[0]
+            read |= uses(unit, aliases)[0]
     return read
-
-
-def operation_exprs(op: Operation) -> Sequence[Expr]:
-    """The expressions that an operation evaluates from memory and variables."""
-    if isinstance(op, Point):
-        return (op.value, op.place)
-    if isinstance(op, Reduce):
-        return (*op.values, *op.initial)
-    if isinstance(op, Define):
-        return op.values
-    return ()
-
-
-def loads(op: Operation) -> list[Expr]:
-    """The loads of an operation, each expression's on its own."""
-    return [n for e in operation_exprs(op) if e.reads for n in known_loads(e) if n.op == "load"]
-
-
-def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:
-    """The buffers that an expression reads."""
-    return frozenset([root(aliases, buffer) for buffer in e.reads]) if e.reads else NO_READS
 
 
 class Fuser:
@@ -244,7 +241,7 @@ class Fuser:
             else:
                 index = len(out)
                 out.append(op)
-                reads, writes = region_uses(op, self.aliases)
+                reads, writes = uses(op, self.aliases)
             for r in reads:
                 readers[r] = max(readers.get(r, -1), index)
             for w in writes:
@@ -529,51 +526,3 @@ class Fuser:
 def _extent(b: Builder, v: Expr) -> int:
     size = b.extents[v]
     return size if isinstance(size, int) else LANES
-
-
-def region_uses(op: Operation, aliases: Aliases) -> tuple[set, set]:
-    """What an operation with control flow or explicit statements reads and writes: buffers and scalars."""
-    reads: set = set()
-    writes: set = set()
-    if isinstance(op, Define):
-        for e in op.values:
-            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
-        writes |= set(op.targets)
-    elif isinstance(op, Opaque):
-        for s in statements(op.statements):
-            for e in s.exprs():
-                reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
-            if isinstance(s, Store):
-                writes.add(root(aliases, s.buffer))
-            elif isinstance(s, Copy | Transpose):
-                writes.add(root(aliases, s.target))
-                reads.add(root(aliases, s.source))
-            elif isinstance(s, Call):
-                reads |= {root(aliases, b) for b in s.reads}
-                writes |= {root(aliases, b) for b in s.writes}
-                if s.result is not None:
-                    writes.add(s.result)
-            elif isinstance(s, (Let, Declare)):
-                writes.add(s.target)
-            elif isinstance(s, Set):
-                writes |= set(s.targets)
-            elif isinstance(s, Fold):
-                writes |= set(s.accumulator.targets)
-    elif isinstance(op, Region):
-        for block in op.blocks:
-            for inner in block:
-                r, w = region_uses(inner, aliases)
-                reads |= r
-                writes |= w
-        for e in op.exprs:
-            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
-        writes |= set(op.targets)
-    elif isinstance(op, Point):
-        for e in operation_exprs(op):
-            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
-        writes.add(op.buffer)
-    elif isinstance(op, Reduce):
-        for e in operation_exprs(op):
-            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
-        writes |= {s[0] for s in op.stores} | set(op.targets)
-    return reads, writes

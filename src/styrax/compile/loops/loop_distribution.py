@@ -20,8 +20,9 @@ from ..costs import HORIZONTAL, computing
 from ..ir.expr import Expr
 from ..ir.values import Point, Reduce
 from ..program import Program
-from .fuse import Member, Unit, loaded_buffers
+from .fuse import Member, Unit
 from .nest import Nest, collapse, planned, rewrite_units, split_loops
+from .uses import loaded_buffers
 
 STORED = 3  # instructions that store an element and read it again
 SHARE = 8  # of a row's time, the part from which what follows the row matters

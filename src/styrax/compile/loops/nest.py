@@ -27,7 +27,8 @@ from ..ir.values import Point, Reduce
 from ..lowering.builder import Builder
 from ..lowering.folds import UNROLLED
 from ..program import Program
-from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
+from .fuse import Branching, Group, Member, Unit, buffers_read
+from .uses import operation_exprs
 
 UNIFORM = 0.9  # what an access is worth that is the same in all lanes, where a contiguous one is worth 1
 ROWS = 4  # that share the places that they read,
