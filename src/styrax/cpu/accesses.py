@@ -206,8 +206,9 @@ class Accesses:
     def turn(self, s: Transpose) -> None:
         """Columns of a matrix from rows, or rows from a tile in scratch memory, by a function of its own."""
         symbol, into, width = called(s, self.module.vector_bytes), goes_in(s), at_once(s, self.module.vector_bytes)
-        target = self._block(s.target, s.target_offset, s.target_stride * (s.columns - 1) + s.rows)
-        source = self._block(s.source, s.source_offset, s.source_stride * (s.rows - 1) + s.columns)
+        reached = s.reaches()
+        target = self._block(s.target, s.target_offset, *reached[0])
+        source = self._block(s.source, s.source_offset, *reached[1])
         self.writer.declare(f"declare void @{symbol}(ptr, i64, ptr, i64, i64)")
         t, lanes, length = memory_type(s.source.dtype), *((s.rows, s.columns) if into else (s.columns, s.rows))
         for first in range(0, lanes, width):
@@ -216,11 +217,12 @@ class Accesses:
             self.line(f"call void @{symbol}(ptr {far[0]}, i64 {s.target_stride}, ptr {far[1]}, i64 {s.source_stride}, "
                       f"i64 {length})")
 
-    def _block(self, buffer: Buffer, start: Expr, count: int) -> str:
-        """The address of the first of `count` elements."""
+    def _block(self, buffer: Buffer, start: Expr, low: int, high: int) -> str:
+        """The address of an element, where those from `low` to `high` after it are accessed."""
         index = self.value(start)
         if self.module.bounds:
-            self._checked(buffer, self.op(f"add i64 {index}, {count - 1}"))
+            for last in (low, high):
+                self._checked(buffer, self.op(f"add i64 {index}, {last}"))
         return self._address(buffer, self._checked(buffer, index), None)
 
     def _load_lanes(self, address: str, t: str, lanes: int) -> str:

@@ -407,7 +407,7 @@ class Exchange(Statement):
 
 class Transpose(Statement):
     """Copies a matrix turned: target[target_offset + target_stride·c + r] = source[source_offset + source_stride·r + c]
-    for each of `rows` rows r of the source and `columns` columns c."""
+    for each of `rows` rows r of the source and `columns` columns c. Strides may be negative."""
 
     __slots__ = ("target", "target_offset", "target_stride", "source", "source_offset", "source_stride", "rows",
                  "columns")
@@ -417,6 +417,14 @@ class Transpose(Statement):
         self.target, self.target_offset, self.target_stride = target, target_offset, target_stride
         self.source, self.source_offset, self.source_stride = source, source_offset, source_stride
         self.rows, self.columns = rows, columns
+
+    def reaches(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The first and last elements, from the offsets on, of what is written and of what is read."""
+        reached = []
+        for steps, length in ((self.target_stride * (self.columns - 1), self.rows),
+                              (self.source_stride * (self.rows - 1), self.columns)):
+            reached.append((min(steps, 0), max(steps, 0) + length - 1))
+        return reached[0], reached[1]
 
     def exprs(self) -> Sequence[Expr]:
         return (self.target_offset, self.source_offset)

@@ -44,13 +44,16 @@ class Value:
 
 class Computed(Value):
     """A value with no memory of its own. `condition` is the one that ones and zeros were made of, if they were; `kept`
-    the value in memory all the same, with the operations among which it was stored for who reads it often."""
+    the value in memory all the same, with the operations among which it was stored for who reads it often; `flat` a
+    value of the same elements in the same order, in another shape."""
 
-    __slots__ = ("builder", "condition", "function", "kept", "known", "_probe", "_work")
+    __slots__ = ("builder", "condition", "flat", "function", "kept", "known", "_probe", "_work")
 
-    def __init__(self, builder: Builder, shape: Shape, dtype: ScalarType, function: Callable[[tuple[Expr, ...]], Expr]):
+    def __init__(self, builder: Builder, shape: Shape, dtype: ScalarType, function: Callable[[tuple[Expr, ...]], Expr],
+                 flat: Value | None = None):
         self.builder = builder
         self.shape = shape
+        self.flat = flat
         self.dtype = dtype
         self.function = function
         self.condition: Value | None = None

@@ -77,10 +77,10 @@ class _Verifier:
                 self.fail(s, "iterations of a parallel loop exchange buffers")
         elif isinstance(s, loopir.Transpose):
             self.write(s, s.target, s.target_offset, scope)
-            if s.rows > s.target_stride or s.columns > s.source_stride:
+            if s.rows > abs(s.target_stride) or s.columns > abs(s.source_stride):
                 self.fail(s, "rows or columns overlap")
-            self.inside(s, s.target, s.target_offset, scope, s.target_stride * (s.columns - 1) + s.rows)
-            self.inside(s, s.source, s.source_offset, scope, s.source_stride * (s.rows - 1) + s.columns)
+            for buffer, place, (low, high) in zip((s.target, s.source), s.exprs(), s.reaches(), strict=True):
+                self.inside(s, buffer, place, scope, high - low + 1, low)
         elif isinstance(s, loopir.Let):
             self.define(s, (s.target,), scope, s.value)
         elif isinstance(s, loopir.Declare):
@@ -198,12 +198,14 @@ class _Verifier:
         if isinstance(s, loopir.Store):
             self.inside(s, buffer, place, scope)
 
-    def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope, count: Index = 1) -> None:
-        """Where an access to `count` elements is made for certain, and all the extents it depends on are numbers."""
+    def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope, count: Index = 1, first: int = 0
+               ) -> None:
+        """Where an access to `count` elements, from the `first` after a place on, is made for certain, and all the
+        extents it depends on are numbers."""
         size = _elements(buffer)
         if scope.conditional or size is None or not isinstance(count, int) or count <= 0:
             return
-        low, high = 0, count - 1
+        low, high = first, first + count - 1
         for atoms, factor in poly_terms(place).items():
             if not atoms:
                 low, high = low + factor, high + factor

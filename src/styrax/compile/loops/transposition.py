@@ -16,7 +16,7 @@ copied.
 
 from __future__ import annotations
 
-from ..ir.expr import COSTS, INDEX, Expr, coefficient
+from ..ir.expr import COSTS, INDEX, Expr, Index, coefficient
 from ..ir.loopir import Loop, Statement, Transpose
 from ..ir.values import Point, row_major
 from ..program import Program
@@ -34,7 +34,7 @@ def transposed(nest: Nest) -> list[Nest]:
     """The nest with the rows of its tiles; or one that computes, and one that copies in tiles."""
     if nest.inner or nest.vector is None:
         return [nest]
-    rows = _rows(nest, nest.width)
+    nest, rows = _rows(nest, nest.width)
     if rows is None:
         return _in_parts(nest) or [_copying_short(nest)]
     ops = [m.op for m in nest.members]
@@ -48,10 +48,10 @@ def transposed(nest: Nest) -> list[Nest]:
 def _copying_short(nest: Nest) -> Nest:
     """The nest by functions that turn rows of fewer elements than there are lanes, if it copies and does no more."""
     size = nest.members[0].op.buffer.dtype.itemsize if isinstance(nest.members[0].op, Point) else STRIP
-    rows = _rows(nest, STRIP // size)
+    forwards, rows = _rows(nest, STRIP // size)
     if rows is None:
         return nest
-    turning = nest.with_rows(rows, nest.width, nest.width)
+    turning = forwards.with_rows(rows, nest.width, nest.width)
     return nest if copied(turning) is None else turning
 
 
@@ -85,7 +85,7 @@ def _insides(nest: Nest) -> dict[Expr, int]:
         if n.op != "lt" or n.args[0].dtype is not INDEX or n.args[1].op != "const":
             continue
         place, edge = n.args[0], n.args[1].attr
-        steps = {v: c.attr for v in nest.outer if v in place.deps
+        steps = {v: c.attr for v in nest.outer if v in place.deps and isinstance(nest.b.extents[v], int)
                  and (c := coefficient(nest.b.arena, place, v)) is not None and c.op == "const"}
         u = max(steps, key=lambda v: steps[v], default=None)
         if u is None or steps[u] <= 0:
@@ -99,11 +99,22 @@ def _insides(nest: Nest) -> dict[Expr, int]:
 
 def _between(nest: Nest, u: Expr, low: int, high: int) -> Nest:
     """The turns of a loop of a nest from one to another."""
+    new = nest.b.loop_var(high - low) if high - low > 1 else None
+    return _turning(nest, u, new, nest.b.int(low) if new is None else nest.b.iadd(new, low))
+
+
+def _backwards(nest: Nest, u: Expr) -> Nest:
+    """The nest with the turns of a loop in the opposite order."""
+    b, extent = nest.b, nest.b.extents[u]
+    new = b.loop_var(extent)
+    return _turning(nest, u, new, b.isub(b.isub(b.index(extent), 1), new))
+
+
+def _turning(nest: Nest, u: Expr, new: Expr | None, place: Index) -> Nest:
+    """The nest with another loop, or none, in place of one whose variable becomes `place`."""
     b = nest.b
-    new = b.loop_var(high - low) if high - low > 1 else None
-    mapping = {u: b.int(low) if new is None else b.iadd(new, low)}
     outer = [v for v in (new if v is u else v for v in nest.outer) if v is not None]
-    part = nest.rewritten(mapping, lambda e, args: decided(b, e, args)).replace(outer=outer)
+    part = nest.rewritten({u: b.index(place)}, lambda e, args: decided(b, e, args)).replace(outer=outer)
     (member,) = part.members
     op = member.op
     assert isinstance(op, Point)
@@ -132,8 +143,19 @@ def _computed_first(nest: Nest, op: Point, rows: Expr) -> list[Nest] | None:
     return [computed, *transposed(copying)]
 
 
-def _rows(nest: Nest, least: int) -> Expr | None:
-    """The loop along which some load is contiguous, of at least so many turns."""
+def _rows(nest: Nest, least: int) -> tuple[Nest, Expr | None]:
+    """The loop along which some load is contiguous, of at least so many turns; and the nest in which it walks forwards
+    there."""
+    rows = _along(nest, least, 1)
+    back = _along(nest, least, -1) if rows is None and len(nest.members) == 1 else None
+    if back is None:
+        return nest, rows
+    nest = _backwards(nest, back)
+    return nest, _along(nest, least, 1)
+
+
+def _along(nest: Nest, least: int, step: int) -> Expr | None:
+    """The loop along which some load is contiguous, in steps of one forwards or backwards."""
     vector, width = nest.vector, nest.width
     assert vector is not None
     if any(COSTS.get(n.op, 1) > 1 or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
@@ -153,7 +175,7 @@ def _rows(nest: Nest, least: int) -> Expr | None:
             if cu is None or cv is None:
                 break
             along, across = cu.attr if cu.op == "const" else None, cv.attr if cv.op == "const" else None
-            if along == 1 and across not in (0, 1):
+            if along == step and across not in (0, 1):
                 turned = True
             elif across not in (0, 1):
                 break
@@ -182,7 +204,7 @@ def copied(nest: Nest) -> list[Statement] | None:
     if not all(s is not None and s.op == "const" for s in steps):
         return None
     across, apart, along, stride = (s.attr for s in steps if s is not None)
-    if across != 1 or along != 1 or apart < 1 or stride < 1:
+    if across != 1 or along != 1 or not apart or not stride:
         return None
     count = -(-rows // lanes)
     block = b.loop_var(count)

@@ -136,8 +136,9 @@ class Builder:
                          (0, high if high is not None else (1 << 48)))
 
     # -- values ----------------------------------------------------------------------------------
-    def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
-        return Computed(self, tuple(shape), scalar_type(dtype), at)
+    def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr],
+              flat: Value | None = None) -> Value:
+        return Computed(self, tuple(shape), scalar_type(dtype), at, flat)
 
     def factors(self, condition: Value, dtype: ScalarType) -> Value:
         """Ones and zeros made of a condition. Outside of "strict" numerics products with them are choices."""
@@ -179,6 +180,10 @@ class Builder:
         """Appends the operation that stores a value."""
         if any(isinstance(d, int) and d == 0 for d in value.shape):
             return
+        # loops over the shape that elements were made in divide no places
+        while isinstance(value, Computed) and value.flat is not None and target.contiguous and value.divides:
+            value = value.flat
+            target = Stored(self, target.buffer, value.shape, target.dtype, offset=target.offset)
         if isinstance(value, Computed):
             index, e = value.probe()
         else:

@@ -213,8 +213,9 @@ class Builder(Scalars, Protocol):
     def few(self, ranges: Sequence[Index]) -> Sequence[Index]:
         """The ranges of a reduction, known to be short where a program for any sizes has a guard for it."""
 
-    def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
-        """A value by its element function."""
+    def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr],
+              flat: Value | None = None) -> Value:
+        """A value by its element function. `flat` has the same elements in the same order, in another shape."""
 
     def factors(self, condition: Value, dtype: Any) -> Value:
         """Ones and zeros made of a condition, which products see."""

@@ -114,7 +114,7 @@ def _reshape_loops(b: Builder, x: Any, *, new_sizes: tuple, dimensions: Any, sha
     condition = getattr(x, "condition", None)
     if condition is not None:
         return b.factors(b.value(shape, condition.dtype, reshaped_reader(b, condition, shape)), x.dtype)
-    return b.value(shape, x.dtype, reshaped_reader(b, x, shape))
+    return b.value(shape, x.dtype, reshaped_reader(b, x, shape), flat=x)
 
 
 def _unpermuted(index: Sequence[Any], permutation: Sequence[int]) -> list[Any]:
