@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +36,23 @@ from .window_geometry import (
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
 
+PHASES = 16  # of elements, up to which each has loops of its own
+WRITTEN_OUT = 64  # elements of a window, up to which they are
 
-def _selects(b: Builder, select_prim: Primitive, kept: Any, new: Any) -> Any:
-    """Whether the element that is kept beats a new one: the first of equal ones does."""
-    return b.ge(kept, new) if select_prim.name == "ge" else b.le(kept, new)
+
+def _selects(b: Builder, select_prim: Primitive, kept: Sequence[Any], new: Sequence[Any]) -> Any:
+    """Whether the element that is kept beats a new one, both with their numbers: the first of equal ones does, in
+    whatever order they come."""
+    first = b.or_(b.lt(kept[1], new[1]), b.ne(kept[0], new[0]))
+    return b.and_((b.ge if select_prim.name == "ge" else b.le)(kept[0], new[0]), first)
+
+
+def _number(b: Builder, tap: Sequence[Any], window_dimensions: Sequence[int]) -> Any:
+    """The number of an element of a window."""
+    position = b.index(0)
+    for i, size in zip(tap, window_dimensions, strict=True):
+        position = b.add(b.mul(position, b.index(size)), i)
+    return b.cast(position, INT32)
 
 
 def _worst(select_prim: Primitive, dtype: Any) -> Any:
@@ -66,20 +81,22 @@ def _select_and_gather_add_abstract(tangents: ShapedArray, operand: ShapedArray,
 
 def _select_and_gather_add_loops(b: Builder, tangents: Any, operand: Any, *, select_prim: Any, window_dimensions: Any,
                                  **window: Any) -> Any:
-    start = (b.const(_worst(select_prim, operand.dtype)[()], operand.dtype), b.const(0, tangents.dtype))
+    start = (b.const(_worst(select_prim, operand.dtype)[()], operand.dtype), b.const(-1, INT32),
+             b.const(0, tangents.dtype))
 
-    def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any, Any]:
+    def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any, ...]:
         place, inside = read_window(b, operand, index, tap, **window)
+        number = _number(b, tap, window_dimensions)
         if inside is None:
-            return operand.at(place), tangents.at(place)
-        return b.load_if(inside, operand, place, start[0]), b.load_if(inside, tangents, place, start[1])
+            return operand.at(place), number, tangents.at(place)
+        return b.load_if(inside, operand, place, start[0]), number, b.load_if(inside, tangents, place, start[2])
 
-    def combine(_: Any, kept: Sequence[Any], new: Sequence[Any]) -> tuple[Any, Any]:
-        stays = _selects(b, select_prim, kept[0], new[0])
-        return b.select(stays, kept[0], new[0]), b.select(stays, kept[1], new[1])
+    def combine(_: Any, kept: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
+        stays = _selects(b, select_prim, kept, new)
+        return tuple(b.select(stays, old, other) for old, other in zip(kept, new, strict=True))
 
-    return b.reduce(b.avals_out[0].shape, window_dimensions, [operand.dtype, tangents.dtype], combine, start,
-                    body)[1]
+    return b.reduce(b.avals_out[0].shape, window_dimensions, [operand.dtype, INT32, tangents.dtype], combine, start,
+                    body)[2]
 
 
 rules.loops[select_and_gather_add_p] = _select_and_gather_add_loops
@@ -171,16 +188,12 @@ def _select_and_scatter_add_loops(b: Builder, source: Any, operand: Any, *, sele
                                   window_strides: Any, padding: Any) -> Any:
     # First the place that each window selects, then for each element the windows that selected it:
     # no two iterations write to one place.
-    rank = len(operand.shape)
-    ones = (1,) * rank
+    ones = (1,) * len(operand.shape)
     window = dict(window_strides=window_strides, padding=padding, base_dilation=ones, window_dilation=ones)
     start = (b.const(_worst(select_prim, operand.dtype)[()], operand.dtype), b.const(-1, INT32))
 
     def number(tap: Sequence[Any]) -> Any:
-        position = b.index(0)
-        for i, size in zip(tap, window_dimensions, strict=True):
-            position = b.add(b.mul(position, b.index(size)), i)
-        return b.cast(position, INT32)
+        return _number(b, tap, window_dimensions)
 
     def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any, Any]:
         place, inside = read_window(b, operand, index, tap, **window)
@@ -191,36 +204,74 @@ def _select_and_scatter_add_loops(b: Builder, source: Any, operand: Any, *, sele
     def combine(_: Any, kept: Sequence[Any], new: Sequence[Any]) -> tuple[Any, Any]:
         # what lies outside is never selected, not even among the worst values
         none = b.const(0, INT32)
-        stays = b.or_(b.lt(new[1], none), b.and_(b.ge(kept[1], none), _selects(b, select_prim, kept[0], new[0])))
+        best = _selects(b, select_prim, kept, new)
+        stays = b.or_(b.lt(new[1], none), b.and_(b.ge(kept[1], none), best))
         return b.select(stays, kept[0], new[0]), b.select(stays, kept[1], new[1])
 
-    chosen = b.reduce(source.shape, window_dimensions, [operand.dtype, INT32], combine, start, body)[1]
+    chosen = b.materialize(b.reduce(source.shape, window_dimensions, [operand.dtype, INT32], combine, start, body)[1])
+    zero = b.const(0, source.dtype)
 
-    def share(place: Sequence[Any], tap: Sequence[Any]) -> tuple[Any]:
-        windows, inside = [], None
-        for d in range(rank):
-            low, _ = padding[d]
-            position = b.sub(b.add(place[d], b.index(low)), tap[d])
-            stride = window_strides[d]
-            conditions = []
+    def share(windows: Sequence[Any], tap: Sequence[Any], conditions: Sequence[Any]) -> Any:
+        """What a window gives to its element `tap`, where it is one under these conditions and has selected that."""
+        inside = None
+        for condition in conditions:
+            if not b.holds(condition):
+                inside = condition if inside is None else b.and_(inside, condition)
+        if inside is None:
+            return b.select(b.eq(chosen.at(windows), number(tap)), source.at(windows), zero)
+        selected = b.eq(b.load_if(inside, chosen, windows, b.const(-1, INT32)), number(tap))
+        return b.select(selected, b.load_if(inside, source, windows, zero), zero)
+
+    few = 1 < math.prod(window_strides) <= PHASES and math.prod(window_dimensions) <= WRITTEN_OUT
+    known = all(isinstance(n, int) for n in (*operand.shape, *source.shape))
+    give = _given_in_phases if few and known else _given
+    return give(b, source, operand.shape, window_dimensions, window_strides, padding, share)
+
+
+def _given(b: Builder, source: Any, shape: Sequence[Any], window_dimensions: Sequence[int],
+           window_strides: Sequence[int], padding: Sequence[tuple[int, int]], share: Callable[..., Any]) -> Any:
+    """For each element, the sum of what all windows give that it might be an element of."""
+    def body(place: Sequence[Any], tap: Sequence[Any]) -> tuple[Any]:
+        windows, conditions = [], []
+        for d, stride in enumerate(window_strides):
+            position = b.sub(b.add(place[d], b.index(padding[d][0])), tap[d])
             if stride > 1:
                 conditions.append(b.eq(b.floormod(position, b.index(stride)), b.index(0)))
                 position = b.floordiv(position, b.index(stride))
-            if window_dimensions[d] > 1 or low or padding[d][1]:
-                conditions.append(b.ge(position, b.index(0)))
-                conditions.append(b.lt(position, b.index(source.shape[d])))
-            elif stride > 1:
-                conditions.append(b.lt(position, b.index(source.shape[d])))
-            for condition in conditions:
-                inside = condition if inside is None else b.and_(inside, condition)
+            conditions += [b.ge(position, b.index(0)), b.lt(position, b.index(source.shape[d]))]
             windows.append(position)
-        zero = b.const(0, source.dtype)
-        if inside is None:
-            return (b.select(b.eq(chosen.at(windows), number(tap)), source.at(windows), zero),)
-        selected = b.eq(b.load_if(inside, chosen, windows, b.const(-1, INT32)), number(tap))
-        return (b.select(selected, b.load_if(inside, source, windows, zero), zero),)
+        return (share(windows, tap, conditions),)
 
-    return b.reduce(operand.shape, window_dimensions, [source.dtype], "add", (b.const(0, source.dtype),), share)[0]
+    return b.reduce(shape, window_dimensions, [source.dtype], "add", (b.const(0, source.dtype),), body)[0]
+
+
+def _given_in_phases(b: Builder, source: Any, shape: Sequence[int], window_dimensions: Sequence[int],
+                     window_strides: Sequence[int], padding: Sequence[tuple[int, int]], share: Callable[..., Any]
+                     ) -> Any:
+    """The same for elements in phases: those as far apart as windows are the same elements of the windows around."""
+    def elements_of(d: int, phase: int) -> list[tuple[int, int]]:
+        """Which elements of windows, and of windows how far behind, those of a phase are."""
+        first, stride = phase + padding[d][0], window_strides[d]
+        return [(tap, (first - tap) // stride) for tap in range(window_dimensions[d]) if (first - tap) % stride == 0]
+
+    def part(phases: Sequence[int]) -> Any:
+        taps = list(itertools.product(*(elements_of(d, phase) for d, phase in enumerate(phases))))
+
+        def at(index: Sequence[Any]) -> Any:
+            total = b.const(0, source.dtype)
+            for each in taps:
+                windows = [b.add(i, b.index(offset)) for i, (_, offset) in zip(index, each, strict=True)]
+                conditions = [condition for i, n in zip(windows, source.shape, strict=True)
+                              for condition in (b.ge(i, b.index(0)), b.lt(i, b.index(n)))]
+                total = b.add(total, share(windows, [b.index(tap) for tap, _ in each], conditions))
+            return total
+
+        return b.value([-(-(n - p) // s) for n, p, s in zip(shape, phases, window_strides, strict=True)],
+                       source.dtype, at)
+
+    parts = [(phases, window_strides, part(phases)) for phases in itertools.product(*map(range, window_strides))
+             if all(p < n for p, n in zip(phases, shape, strict=True))]
+    return b.interleaved(tuple(shape), source.dtype, parts)
 
 
 rules.loops[select_and_scatter_add_p] = _select_and_scatter_add_loops

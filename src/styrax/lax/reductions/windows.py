@@ -7,6 +7,7 @@ have derivatives. The gradient of a window maximum goes to the place of the maxi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ from .window_selection import select_and_gather_add_p
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
+
+STORED = 1  # steps that storing an element and reading it again is worth
 
 
 # --- the public function
@@ -163,7 +166,41 @@ def _reduce_window_abstract(*avals: ShapedArray, jaxpr: Jaxpr, consts: Any, wind
 
 
 def _fold_windows(b: Builder, x: Any, kind: str, window_dimensions: Any, **window: Any) -> Any:
-    """Windows of one array, joined by a combiner with an identity."""
+    """Windows of one array, joined by a combiner with an identity: at once, or one dimension after another."""
+    shape = b.avals_out[0].shape
+    dtype = np.dtype(x.dtype)
+    if kind in ("min", "max") or dtype.kind in "biu" or dtype.itemsize >= 4:  # else what is in between would be rounded
+        for d in _separately(x.shape, shape, window_dimensions, window["window_strides"]):
+            alone = {name: [v if k == d else (0, 0) if name == "padding" else 1 for k, v in enumerate(values)]
+                     for name, values in window.items()}
+            between = [shape[d] if k == d else n for k, n in enumerate(x.shape)]
+            x = b.materialize(_fold_at_once(
+                b, x, kind, between, [n if k == d else 1 for k, n in enumerate(window_dimensions)], **alone))
+            window = {name: [(0, 0) if name == "padding" and k == d else 1 if k == d else v
+                             for k, v in enumerate(values)] for name, values in window.items()}
+            window_dimensions = [1 if k == d else n for k, n in enumerate(window_dimensions)]
+    return _fold_at_once(b, x, kind, shape, window_dimensions, **window)
+
+
+def _separately(shape: Sequence[Any], out: Sequence[Any], window: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The dimensions whose windows are to be joined before those of the last, each on its own: a window of n by m takes
+    n + m steps then. What is in between is stored and read again. Elements that are not side by side cost twice."""
+    dims = [d for d, n in enumerate(window) if n > 1]
+    if len(dims) < 2 or not all(isinstance(n, int) for n in (*shape, *out)):
+        return []
+    def apart(d: int) -> int:
+        return 2 if d == len(shape) - 1 and strides[d] > 1 else 1
+
+    at_once = math.prod(out) * math.prod(window) * apart(dims[-1])
+    stepwise, sizes = 0, list(shape)
+    for d in dims:
+        sizes[d] = out[d]
+        stepwise += math.prod(sizes) * (window[d] * apart(d) + STORED)
+    return dims[:-1] if stepwise < at_once else []
+
+
+def _fold_at_once(b: Builder, x: Any, kind: str, shape: Sequence[Any], window_dimensions: Sequence[int],
+                  **window: Any) -> Any:
     start = b.const(IDENTITIES[kind](x.dtype)[()], x.dtype)
     combine = combine_scalars(kind) if np.dtype(x.dtype).kind == "c" else kind
     if x.dtype == np.bool_:
@@ -173,7 +210,7 @@ def _fold_windows(b: Builder, x: Any, kind: str, window_dimensions: Any, **windo
         place, inside = read_window(b, x, index, tap, **window)
         return (x.at(place) if inside is None else b.load_if(inside, x, place, start),)
 
-    return b.reduce(b.avals_out[0].shape, window_dimensions, [x.dtype], combine, (start,), body)[0]
+    return b.reduce(shape, window_dimensions, [x.dtype], combine, (start,), body)[0]
 
 
 def _reduce_window_loops(b: Builder, *values: Any, jaxpr: Jaxpr, consts: Any, window_dimensions: Any, **window: Any
