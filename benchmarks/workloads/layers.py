@@ -96,6 +96,15 @@ def pooled(x):
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
+def pooled_channels_first(x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 3, 3), (1, 1, 2, 2), "SAME")
+
+
+@jax.jit
+def box_filtered(x):
+    return lax.reduce_window(x, 0.0, lax.add, (9, 9), (1, 1), "SAME") / 81
+
+
 @jax.jit
 @jax.grad
 def embedded(table, indices):
@@ -214,6 +223,17 @@ POOLED = Workload(
     lambda s, rng: floats(s, rng=rng), [(8, 64, 64, 32)],
     lambda rng: (rng.integers(1, 9), *rng.integers(4, 64, 2), rng.integers(1, 40)),
 )  # fmt: skip
+POOLED_FIRST = Workload(
+    "pooling, channels first", jax.jit(pooled_channels_first), lambda s, rng: floats(s, rng=rng), [(8, 32, 56, 56)],
+    lambda rng: (rng.integers(1, 9), rng.integers(1, 48), *rng.integers(4, 80, 2)),
+)  # fmt: skip
+POOLED_FIRST_GRADIENT = Workload(
+    "gradient of pooling, channels first", jax.jit(jax.grad(lambda x: (pooled_channels_first(x) ** 2).sum())),
+    lambda s, rng: floats(s, rng=rng), [(8, 32, 56, 56)],
+    lambda rng: (rng.integers(1, 9), rng.integers(1, 48), *rng.integers(4, 80, 2)),
+)  # fmt: skip
+BOX = Workload("box filter", box_filtered, lambda s, rng: floats(s, rng=rng), [(512, 512)],
+               lambda rng: tuple(rng.integers(20, 700, 2)), tolerance=1e-3)  # fmt: skip
 EMBEDDED = Workload(
     "gradient of an embedding", embedded, embedding, [(10_000, 64, 64)],
     lambda rng: (rng.integers(100, 20_000), rng.integers(4, 100), rng.integers(1, 100)),

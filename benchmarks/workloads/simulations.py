@@ -26,6 +26,20 @@ def runge_kutta(s, _):
 
 
 @jax.jit
+def fields(ez, hx, hy):
+    """Maxwell's equations in two dimensions on a staggered grid (Yee, 1966)."""
+    def step(state, t):
+        ez, hx, hy = state
+        hx = hx.at[:, :-1].add(-0.5 * (ez[:, 1:] - ez[:, :-1]))
+        hy = hy.at[:-1].add(0.5 * (ez[1:] - ez[:-1]))
+        curl = hy[1:-1, 1:-1] - hy[:-2, 1:-1] - hx[1:-1, 1:-1] + hx[1:-1, :-2]
+        ez = ez.at[1:-1, 1:-1].add(0.5 * curl).at[2, 3].set(jnp.sin(0.1 * t))
+        return (ez, hx, hy), ez[3, 2]
+
+    return lax.scan(step, (ez, hx, hy), jnp.arange(200.0))
+
+
+@jax.jit
 def trajectory(start):
     return lax.scan(runge_kutta, start, None, length=500)[1]
 
@@ -167,6 +181,10 @@ GRAVITY = Workload(
     lambda rng: (rng.integers(20, 700), 3), tolerance=1e-3,
 )  # fmt: skip
 HEAT = Workload("heat on a grid", heat, one_array, [(512, 512), (30, 30)], between(20, 600, 2), tolerance=1e-3)
+FIELDS = Workload(
+    "electromagnetic waves", fields, lambda shape, rng: floats(shape, shape, shape, rng=rng), [(128, 128)],
+    between(10, 300, 2), tolerance=1e-3,
+)  # fmt: skip
 WAVE = Workload("wave on a torus", wave, one_array, [(512, 512), (30, 30)], between(20, 600, 2), tolerance=1e-3)
 REACTION = Workload(
     "reaction and diffusion", reaction,
