@@ -125,3 +125,22 @@ def test_fields_that_update_each_other_in_a_scan(size: int) -> None:
     step = 1e-2 * np.sign(np.asarray(slope))
     up, down = (float((run(ez + s, hx, hy)[0][0].astype(np.float32) ** 2).sum()) for s in (step, -step))
     assert (up - down) / 2 == pytest.approx(float((slope * step).sum()), rel=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3, 2, 1), (5, 4), (40, 33)])
+def test_what_is_made_of_updated_windows(shape: tuple[int, ...]) -> None:
+    """An update reads what it replaces: who computes with its result must not make it once more."""
+    x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+
+    def f(numpy: object, add: object, x: object) -> list:
+        whole, part, twice = add(x, np.s_[..., 0], 4), add(x, np.s_[1:], 5), add(add(x, np.s_[:2], 1), np.s_[:2], 2)
+        return [whole, numpy.where(x < 7, whole, 9), part * 2 + x, (part * part).sum(0), twice + whole, twice]
+
+    def added(x: np.ndarray, index: tuple, value: int) -> np.ndarray:
+        y = x.copy()
+        y[index] += value
+        return y
+
+    found = jax.jit(lambda x: f(jnp, lambda x, index, value: x.at[index].add(value), x))(x)
+    for a, b in zip(found, f(np, added, x), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), b)

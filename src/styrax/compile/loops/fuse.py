@@ -65,7 +65,7 @@ class Group:
     """Operations over common loops: `outer` P and `inner` I. What is read and written is said by buffers that have
     their own memory, as everywhere in this pass."""
 
-    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "parts", "finished", "scalars", "places",
+    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "unshared", "finished", "scalars", "places",
                  "size")
 
     def __init__(self, op: Point | Reduce, aliases: Aliases):
@@ -74,7 +74,7 @@ class Group:
         self.reads: set[Buffer] = set()
         self.writes: set[Buffer] = set()
         self.stored: dict[Buffer, Member] = {}  # buffer -> the Point that stores it
-        self.parts: set[Buffer] = set()  # stored by Points in parts
+        self.unshared: set[Buffer] = set()  # stored by Points in parts, or that update what stands there
         self.finished: dict[Buffer, tuple[Member, Expr, Expr]] = {}  # buffer of a reduction -> (member, place, value)
         self.scalars: set[Expr] = set()
         self.places: dict[Buffer, list[Expr]] = {}  # where a buffer is read, of the first few
@@ -98,8 +98,8 @@ class Group:
         if isinstance(op, Point):
             self.writes.add(op.buffer)
             self.stored[op.buffer] = member
-            if op.whole is not None:
-                self.parts.add(op.buffer)
+            if op.whole is not None or op.buffer in loaded_buffers(op.value, aliases):
+                self.unshared.add(op.buffer)
         else:
             for buffer, place, value in op.stores:
                 self.writes.add(buffer)
@@ -296,7 +296,7 @@ class Fuser:
         shared: list[tuple[Expr, Expr]] = []
         for n in its_loads:
             buffer = root(self.aliases, n.attr[0])
-            if buffer in group.parts:
+            if buffer in group.unshared:
                 return None
             if buffer in group.stored:
                 member = group.stored[buffer]
