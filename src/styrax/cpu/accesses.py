@@ -221,8 +221,8 @@ class Accesses:
         """The address of an element, where those from `low` to `high` after it are accessed."""
         index = self.value(start)
         if self.module.bounds:
-            for last in (low, high):
-                self._checked(buffer, self.op(f"add i64 {index}, {last}"))
+            for reached in filter(None, (low, high)):
+                self._checked(buffer, self.op(f"add i64 {index}, {reached}"))
         return self._address(buffer, self._checked(buffer, index), None)
 
     def _load_lanes(self, address: str, t: str, lanes: int) -> str:

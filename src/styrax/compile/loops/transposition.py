@@ -103,11 +103,11 @@ def _between(nest: Nest, u: Expr, low: int, high: int) -> Nest:
     return _turning(nest, u, new, nest.b.int(low) if new is None else nest.b.iadd(new, low))
 
 
-def _backwards(nest: Nest, u: Expr) -> Nest:
-    """The nest with the turns of a loop in the opposite order."""
+def _backwards(nest: Nest, u: Expr) -> tuple[Nest, Expr]:
+    """The nest with the turns of a loop in the opposite order, and that loop."""
     b, extent = nest.b, nest.b.extents[u]
     new = b.loop_var(extent)
-    return _turning(nest, u, new, b.isub(b.isub(b.index(extent), 1), new))
+    return _turning(nest, u, new, b.isub(b.isub(b.index(extent), 1), new)), new
 
 
 def _turning(nest: Nest, u: Expr, new: Expr | None, place: Index) -> Nest:
@@ -146,43 +146,43 @@ def _computed_first(nest: Nest, op: Point, rows: Expr) -> list[Nest] | None:
 def _rows(nest: Nest, least: int) -> tuple[Nest, Expr | None]:
     """The loop along which some load is contiguous, of at least so many turns; and the nest in which it walks forwards
     there."""
-    rows = _along(nest, least, 1)
-    back = _along(nest, least, -1) if rows is None and len(nest.members) == 1 else None
-    if back is None:
-        return nest, rows
-    nest = _backwards(nest, back)
-    return nest, _along(nest, least, 1)
+    steps = _contiguous(nest, least)
+    forwards = next((u for u, step in steps.items() if step == 1), None)
+    if forwards is not None or not steps or len(nest.members) > 1:
+        return nest, forwards
+    return _backwards(nest, next(iter(steps)))
 
 
-def _along(nest: Nest, least: int, step: int) -> Expr | None:
-    """The loop along which some load is contiguous, in steps of one forwards or backwards."""
+def _contiguous(nest: Nest, least: int) -> dict[Expr, int]:
+    """The loops along which some load is contiguous, with its step: one, or minus one where it walks backwards."""
+    found: dict[Expr, int] = {}
     vector, width = nest.vector, nest.width
     assert vector is not None
     if any(COSTS.get(n.op, 1) > 1 or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
            and n.attr[1] is not None
            for n in nest.nodes()) or nest.size(vector) < width:
-        return None
+        return found
     indices, opaque = nest.accesses()
     small = nest.count(nest.outer) < LARGE
     if small and vector in opaque:
-        return None
+        return found
     for u in nest.outer:
         if u is vector or nest.size(u) < least or small and u in opaque:
             continue
-        turned = False
+        turned = 0
         for e in indices:
             cu, cv = coefficient(nest.b.arena, e, u), coefficient(nest.b.arena, e, vector)
             if cu is None or cv is None:
                 break
             along, across = cu.attr if cu.op == "const" else None, cv.attr if cv.op == "const" else None
-            if along == step and across not in (0, 1):
-                turned = True
+            if along in (turned or 1, turned or -1) and across not in (0, 1):
+                turned = along
             elif across not in (0, 1):
                 break
         else:
             if turned:
-                return u
-    return None
+                found[u] = turned
+    return found
 
 
 def copied(nest: Nest) -> list[Statement] | None:
