@@ -101,3 +101,15 @@ jax.grad(lambda a: jnp.linalg.cholesky(a, upper=True, symmetrize_input=False).su
 
 def test_powers_ranks_and_factors_of_matrices() -> None:
     oracle.check_values(MATRICES, rtol=1e-4, atol=1e-5)
+
+
+def test_numbers_of_numpy_have_the_dtype_of_arrays():
+    """Those of 64 bits become such of 32 before they are summed, also where dtypes are not promoted."""
+    rng = np.random.default_rng(5)
+    x, y = rng.random((3, 4)), rng.random((3, 4)).astype(np.float32)
+    with styrax.numpy_dtype_promotion("strict"):
+        for text, operands in (("ij->", (x,)), ("ij->j", (x,)), ("ij,ij->i", (x, x)), ("ij,ik->jk", (x, y)),
+                               ("ij,ij,kj->k", (x, y, x))):
+            found = styrax.numpy.einsum(text, *operands)
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, np.einsum(text, *operands), rtol=1e-5)

@@ -11,7 +11,7 @@ from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.number_types import is_float, is_integer, is_signed
 from ..compile.registers import is_avx512
-from . import instructions, ramps
+from . import divisors, instructions, ramps
 from .accesses import Accesses
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer
@@ -230,6 +230,8 @@ class Values:
         ramp = self._ramp(e)
         if ramp is not None:
             return self._by_ramp(e, *ramp, lanes)
+        if lanes > 1 and divisors.known(op, e.dtype) and self._is_uniform(e.args[1]):
+            return self._by_reciprocal(e, lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
         if op == "cast":
             return cast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
@@ -243,6 +245,23 @@ class Values:
         if op == "bitcast":
             return instructions.bitcast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
         return instructions.rows[op](self.writer, e.args[0].dtype, lanes, a)
+
+    def _is_uniform(self, e: Expr) -> bool:
+        """Whether all lanes have one value of an expression, which is no constant."""
+        return e.op != "const" and self.width(e) == 1
+
+    def _by_reciprocal(self, e: Expr, lanes: int) -> str:
+        """A quotient or remainder. The reciprocal of a divisor that a loop does not change is computed before it."""
+        x, y = e.args
+        depth, key = self.depth(y), ("reciprocal", y, lanes)
+        scope = self.writer.scopes[depth]
+        known = scope.memo.get(key)
+        if known is None:
+            before, self.writer.at = self.writer.at, depth
+            known = divisors.reciprocal(self.writer, y.dtype, lanes, self.value(y, lanes))
+            self.writer.at = before
+            scope.keep(key, known, self.buffers(y))
+        return divisors.divided(self.writer, e.op, e.dtype, lanes, self.value(x, lanes), self.value(y, lanes), known)
 
     def _ramp(self, e: Expr) -> tuple[Expr, int] | None:
         """The index that a comparison or conversion hangs on, and its step from lane to lane, where that is fixed."""

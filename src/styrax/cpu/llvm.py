@@ -21,7 +21,7 @@ from . import background, instruction_sets, llvm_library, objects, store
 from .llvm_library import handle, string, take
 
 # Part of every key: raise it when the passes, the code generation options or the image format change.
-PIPELINE_VERSION = 4
+PIPELINE_VERSION = 5
 
 # Passes by level. 1 trusts the emitter for hoisting and common subexpressions and only tidies up; 2 is LLVM's
 # own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.
@@ -369,13 +369,13 @@ def _fingerprint() -> bytes:
 
 def _ask_host() -> Host:
     lib = handle()
-    triple = string(lib.LLVMPY_GetDefaultTargetTriple)
-    cpu = string(lib.LLVMPY_GetHostCPUName)
-    features = sorted(f for f in string(lib.LLVMPY_GetHostCPUFeatures).split(",") if f)
-    if "+avx512f" in features:
-        # Our vectors are spelled out at full width; a tuning that splits them would only do harm.
-        features = [f for f in features if f[1:] != "prefer-256-bit"] + ["-prefer-256-bit"]
-    return Host(triple, cpu, ",".join(features))
+    triple, cpu = string(lib.LLVMPY_GetDefaultTargetTriple), string(lib.LLVMPY_GetHostCPUName)
+    features = {f[1:]: f[0] for f in sorted(string(lib.LLVMPY_GetHostCPUFeatures).split(",")) if f}
+    if features.get("avx512f") == "+":
+        features["prefer-256-bit"] = "-"  # our vectors are spelled out at full width
+    if "sse4a" in features:  # INSERTQ has no AVX form: among instructions that have one, it took 0.1 µs (Zen 3)
+        features["sse4a"] = "-"
+    return Host(triple, cpu, ",".join(f"{sign}{name}" for name, sign in features.items()))
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -33,14 +33,14 @@ class Scope:
 
     def __init__(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False, statement: bool = False):
         self.lines: list[str] = []
-        self.memo: dict[Any, str] = {}
+        self.memo: dict[Any, Any] = {}  # names, and tuples of such
         self.readers: dict[Buffer, list[Any]] = {}  # a buffer that has its own memory -> what of `memo` reads it
         self.known: dict[str, str] = {}
         self.writes = writes
         self.loop = loop
         self.statement = statement
 
-    def keep(self, key: Any, name: str, reads: frozenset[Buffer]) -> None:
+    def keep(self, key: Any, name: Any, reads: frozenset[Buffer]) -> None:
         self.memo[key] = name
         for buffer in reads:
             self.readers.setdefault(buffer, []).append(key)

@@ -328,6 +328,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), "Token", "Value", "ir"})
+
+
 __all__ = [
     "DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "ConstantHandler", "LoweredFunction",
     "LoweringParameters", "LoweringResult", "LoweringRuleContext", "Mesh", "ModuleContext", "SPMDAxisContext",

@@ -69,6 +69,8 @@ _casts = rules.loops[convert_element_type_p]
 
 
 def _convert_loops(b: Builder, x: Any, **params: Any) -> Any:
+    if x.dtype == b.avals_out[0].dtype:
+        return x  # only its type becomes weak, or strong
     seen = params["new_dtype"] in (np.float16, np.float32, np.float64, np.complex64, np.complex128)
     return b.factors(x, params["new_dtype"]) if x.dtype == np.bool_ and seen else _casts(b, x, **params)
 

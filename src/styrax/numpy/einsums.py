@@ -64,7 +64,7 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Objec
     steps, factors = _contractions((subscripts, *operands), optimize)
     factors = arrays("einsum", *factors)
     kind = output_type(preferred_element_type, *factors, name="einsum")
-    result = _run([f if hasattr(f, "shape") else asarray(f) for f in factors], steps, precision, kind[0],
+    result = _run([asarray(f) for f in factors], steps, precision, kind[0],
                   _dot_general or lax.dot_general, out_sharding)
     return place(asarray(convert(result, *kind)), out_sharding)
 

@@ -6,7 +6,6 @@ live in their own modules and are loaded when first used.
 
 from __future__ import annotations
 
-import importlib as _importlib
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
+from styrax.lazy import names as _names
 from styrax.numpy import dot_products
 from styrax.numpy import linalg as _linalg
 from styrax.numpy.broadcasting import spread, spread_all
@@ -58,22 +58,13 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
 
 HIGHEST = lax.Precision.HIGHEST
 
-_later = {
-    **dict.fromkeys(("expm", "expm_frechet", "funm", "polar", "rsf2csf", "solve_sylvester", "sqrtm"),
-                    "matrix_functions"),
-    **dict.fromkeys(("eigh", "eigh_tridiagonal", "hessenberg", "schur"), "eigenvalues"),
-    **dict.fromkeys(("circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
-                     "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz"),
-                    "special_matrices"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _later.get(name)
-    if home is None:
-        raise AttributeError(f"module 'jax.scipy.linalg' has no attribute {name!r}")
-    value = globals()[name] = getattr(_importlib.import_module(f"styrax.scipy.{home}"), name)
-    return value
+__getattr__, __dir__, _ = _names(__name__, {
+    "scipy.eigenvalues": "eigh eigh_tridiagonal hessenberg schur",
+    "scipy.matrix_functions": "expm expm_frechet funm polar rsf2csf solve_sylvester sqrtm",
+    "scipy.special_matrices": """
+        circulant companion convolution_matrix dft fiedler fiedler_companion hadamard hankel helmert hilbert invhilbert
+        invpascal leslie pascal toeplitz""",
+})
 
 
 def _inexact(*args: Any) -> list[Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib as _importlib
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike
 from styrax.lax.reductions.contractions import PrecisionLike
+from styrax.lazy import names as _names
 from styrax.numpy.arrangements import flip
 from styrax.numpy.binary import multiply
 from styrax.numpy.broadcasting import spread
@@ -28,16 +28,9 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .spectral import stft as stft
     from .spectral import welch as welch
 
-_later = dict.fromkeys(("csd", "istft", "stft", "welch"), "spectral")
 _MODES = "mode must be one of ['full', 'same', 'valid']"
 
-
-def __getattr__(name: str) -> Any:
-    home = _later.get(name)
-    if home is None:
-        raise AttributeError(f"module 'jax.scipy.signal' has no attribute {name!r}")
-    value = globals()[name] = getattr(_importlib.import_module(f"styrax.scipy.{home}"), name)
-    return value
+__getattr__, __dir__, _ = _names(__name__, {"scipy.spectral": "csd istft stft welch"})
 
 
 def _convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Array:

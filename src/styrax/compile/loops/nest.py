@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, coefficient, poly_terms, show, unwrap, walk
+from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, Polynomial, coefficient, poly_terms, show, unwrap, walk
 from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Point, Reduce
@@ -111,12 +111,12 @@ class Nest:
         for m in self.members:
             if isinstance(m.op, Point):
                 indices.add(m.op.place)
-                roots.append(m.op.value)
+                roots += (m.op.place, m.op.value)
             else:
                 roots.extend(m.op.values)
                 for _, place, value in m.op.stores:
                     indices.add(place)
-                    roots.append(value)
+                    roots += (place, value)
         for n in walk(roots):
             if n.op == "load":
                 indices.add(n.args[0])
@@ -310,6 +310,16 @@ def collapse(nest: Nest) -> Nest:
 
 
 def _walks_as_one(b: Builder, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
+    """Whether a place moves with two loops as with one. What it takes from memory does if the places there do: these
+    are accesses, too."""
+    direct: Polynomial = {}
+    for factors, number in poly_terms(e).items():
+        read = [f for f in factors if f is not a and f is not c and (a in f.deps or c in f.deps)]
+        if not read:
+            direct[factors] = number
+        elif a in factors or c in factors:
+            return False
+    e = b.arena.poly(direct)
     ca, cc = coefficient(b.arena, e, a), coefficient(b.arena, e, c)
     return ca is not None and cc is not None and ca is b.imul(cc, extent)
 

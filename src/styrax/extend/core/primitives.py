@@ -42,4 +42,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     modules = [importlib.import_module(f"styrax.{home}") for home in _HOMES]
-    return sorted({*_ELSEWHERE, *(name for module in modules for name in vars(module) if name.endswith("_p"))})
+    return sorted({*_ELSEWHERE, *(name for module in modules for name in dir(module) if name.endswith("_p"))})

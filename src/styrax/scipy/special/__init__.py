@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
+from styrax.lazy import names as _names
 from styrax.nn.exponentials import logsumexp
 
 from .bessel_functions import i0, i0e, i1, i1e
@@ -34,24 +34,16 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .legendre import lpmn, lpmn_values
     from .series import bernoulli, bessel_jn, hyp1f1, hyp2f1, sph_harm_y
 
-_later = {
-    "lpmn": "legendre", "lpmn_values": "legendre",
-    "bernoulli": "series", "bessel_jn": "series", "hyp1f1": "series",
-    "hyp2f1": "series", "sph_harm_y": "series",
-    "dawsn": "integrals", "erfcx": "integrals", "exp1": "integrals",
-    "expi": "integrals", "expn": "integrals", "fresnel": "integrals",
-    "owens_t": "integrals", "sici": "integrals", "spence": "integrals",
-    "wofz": "integrals",
-}
+_later, __dir__, _ = _names(__name__, {
+    "scipy.special.integrals": "dawsn erfcx exp1 expi expn fresnel owens_t sici spence wofz",
+    "scipy.special.legendre": "lpmn lpmn_values",
+    "scipy.special.series": "bernoulli bessel_jn hyp1f1 hyp2f1 sph_harm_y",
+})
 
 
 def __getattr__(name: str) -> Any:
-    home = _later.get(name)
-    if home is None:
-        raise AttributeError(f"module 'jax.scipy.special' has no attribute {name!r}")
-    if home == "legendre":
+    if name in ("lpmn", "lpmn_values"):
         from styrax.core.tracing.source import warn
 
         warn(f"jax.scipy.special.{name} is deprecated; no replacement is planned.", DeprecationWarning)
-    value = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{home}"), name)
-    return value
+    return _later(name)
