@@ -325,3 +325,56 @@ def test_products_with_all_elements(size):
     a, h = values((size, size), "float32"), values((size,), "float32")
     for x, y in zip(styrax.jit(make(styrax))(np.asarray(a), np.asarray(h)), make(real)(a, h), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-3)
+
+
+def folds(j, dtype):
+    """A turn that folds the numbers of an element in all ways."""
+    np_ = j.numpy
+
+    def turn(c, x):
+        y, best, well = c
+        total = y.sum() + y.prod() * 0 if dtype == "complex64" else y.sum() + y.max() - y.min() + y.prod() % 3
+        number = (np_.abs(y) if dtype == "complex64" else y).argmax()
+        y = y[::-1] + x * (number == 1).astype(y.dtype) - (total / 4).astype(y.dtype)
+        return (y, best + number, well & np_.all(y == y) | np_.any(y == 2)), total
+
+    return lambda y, xs: j.lax.scan(turn, (y, np_.int32(0), np_.bool_(True)), xs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "uint8", "complex64"])
+@pytest.mark.parametrize("count", [None, 1, 6, 40])
+def test_folds_of_an_elements_numbers(dtype, count):
+    def make(j):
+        return folds(j, dtype) if count is None else j.vmap(folds(j, dtype))
+
+    lead = () if count is None else (count,)
+    args = [np.array(values((*lead, *shape), "float32").astype(dtype)) for shape in ((3,), (7, 3))]
+    if np.issubdtype(dtype, np.floating):
+        args[0].reshape(-1)[:2] = np.nan, np.inf
+    got, want = styrax.jit(make(styrax))(*args), real.jit(make(real))(*args)
+    small = dtype in ("float16", "bfloat16")
+    for x, y in zip(styrax.tree.leaves(got), real.tree.leaves(want), strict=True):
+        assert x.dtype == y.dtype
+        wide = np.complex128 if dtype == "complex64" else np.float64
+        np.testing.assert_allclose(np.asarray(x).astype(wide), np.asarray(y).astype(wide),
+                                   rtol=5e-2 if small else 1e-4, atol=5e-2 if small else 1e-4)
+
+
+@pytest.mark.parametrize("count", [None, 3, 100])
+def test_a_while_that_asks_for_the_largest_number(count):
+    def make(j):
+        def step(c):
+            y, h, n = c
+            k = j.numpy.stack([y[1], -y[0] * (1 + y[0] ** 2)])
+            error = j.numpy.abs(h * k).max()
+            return j.numpy.where(error < 0.1, y + h * k, y), j.numpy.where(error < 0.1, h * 1.5, h * 0.4), n + 1
+
+        def one(y):
+            return j.lax.while_loop(lambda c: c[2] < 25, step, (y, y[0] * 0 + 0.3, 0))[:2]
+
+        return one if count is None else j.vmap(one)
+
+    y = np.asarray(values((2,) if count is None else (count, 2), "float32"))
+    for a, b in zip(styrax.jit(make(styrax))(y), real.jit(make(real))(y), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert nests(make(styrax), y)[1] == 0

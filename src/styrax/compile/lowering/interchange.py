@@ -168,6 +168,8 @@ def _scalar(eqn: JaxprEqn) -> bool:
     if traits.contraction:
         (contracted, _), _ = eqn.params["dimension_numbers"]
         return math.prod(eqn.invars[0].aval.shape[d] for d in contracted) <= UNROLLED
+    if traits.reduction:
+        return math.prod(eqn.invars[0].aval.shape[d] for d in eqn.params["axes"]) <= UNROLLED
     return (traits.elementwise or traits.movement) and not eqn.effects
 
 

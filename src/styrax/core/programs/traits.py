@@ -48,6 +48,7 @@ class Traits:
       linear: results are linear in all operands together.
       bilinear: results are linear in each of two operands.
       contraction: sums of products over `dimension_numbers`, with the parameters of `dot_general`.
+      reduction: folds the dimensions `axes` of its operand.
       program: of a call, the program among the parameters that gives the results of the operands.
       control: which control flow it is.
       sizes: parameters that hold sizes and positions, which eager programs for all shapes leave open.
@@ -66,13 +67,13 @@ class Traits:
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
     """
 
-    __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
-                 "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once", "records",
-                 "windows", "sharding", "factors")
+    __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "reduction", "program",
+                 "control", "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once",
+                 "records", "windows", "sharding", "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
-                 linear: bool = False, bilinear: bool = False, contraction: bool = False,
+                 linear: bool = False, bilinear: bool = False, contraction: bool = False, reduction: bool = False,
                  program: Callable[[dict[str, Any]], Any] | None = None,
                  control: Control | None = None,
                  permutation: Callable[[dict[str, Any]], Sequence[int]] | None = None,
@@ -85,7 +86,7 @@ class Traits:
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
-        self.linear, self.bilinear = linear, bilinear
+        self.linear, self.bilinear, self.reduction = linear, bilinear, reduction
         self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.ordered = ordered

@@ -120,7 +120,7 @@ def _arg_reduction(name: str, best: str, doc: str) -> tuple[Callable[..., Any], 
     prim = standard_primitive(
         name, _arg_shape, _arg_dtype, lambda x, **_: False, loops=_arg_loops(best), hlo=_arg_hlo(best)
     )
-    prim.declare(sharding=sharding_rules.reduction, factors=factor_rules.reduction)
+    prim.declare(reduction=True, sharding=sharding_rules.reduction, factors=factor_rules.reduction)
     batching.defreducer(prim)
     ad.defjvp_zero(prim)
 

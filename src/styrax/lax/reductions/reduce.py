@@ -227,8 +227,8 @@ def _reduction(
         hlo=lambda m, x, *, axes, **_: reduce_hlo(m, x, kind, axes),
     )
     batching.defreducer(prim)
-    prim.declare(sharding=sharding_rules.reduce_sum if extra else sharding_rules.reduction,
-                 factors=factor_rules.reduction)
+    prim.declare(reduction=True, factors=factor_rules.reduction,
+                 sharding=sharding_rules.reduce_sum if extra else sharding_rules.reduction)
     function: Callable[..., Any]
     if extra:
 
