@@ -7,7 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from styrax.cpu import instruction_sets
+import styrax
+import styrax.numpy as jnp
+from styrax.cpu import instruction_sets, llvm
 from tests.compat.running import run
 
 PROGRAM = """
@@ -82,3 +84,14 @@ def test_features_of_levels():
     assert instruction_sets.lowered(given, "AVX2") == (
         "+sse4.2,+avx,+avx2,+fma,-xop,-avx512f,-avx512vl,-avx512bf16,-amx-tile")
     assert instruction_sets.lowered(given, "SSE4_2").count("+") == 1
+
+
+def test_no_instructions_between_those_of_avx_that_have_no_form_there():
+    """Bytes that are rolled and looked up: on processors of AMD, LLVM would move them with INSERTQ."""
+    def looked_up(table, x):
+        return table[jnp.roll(x, 1, 1)]
+
+    compiled = styrax.jit(looked_up).lower(np.ones(256, np.float32), np.ones((100, 16), np.uint8)).compile()
+    code = compiled.as_text("asm")
+    assert "vmov" in code or llvm.host().vector_bytes == 16
+    assert not {"insertq", "extrq"} & set(code.split())
