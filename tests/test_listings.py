@@ -28,3 +28,10 @@ def test_what_a_module_has_is_listed(name):
     found = subprocess.run([sys.executable, "-W", "ignore", "-c", ASK, ours, names], capture_output=True, text=True,
                            check=True)  # of its own: here others have loaded much already
     assert found.stdout.strip() == "[]"
+
+
+def test_what_is_deprecated_is_not_listed():
+    """Who asks a module for all that it lists is not warned."""
+    code = "import styrax.scipy.special as s; s.erf; print([n for n in ('lpmn', 'lpmn_values') if n in dir(s)])"
+    assert subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
+                          check=True).stdout.strip() == "[]"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..compile.lowering.number_types import is_signed
 from ..core.types.index_type import ScalarType
-from .instructions import F32, F64, Block, bits_of, element_type, literal, splat, suffix, vector
+from .instructions import F32, F64, Block, bits_of, constant, element_type, literal, splat, suffix, vector
 
 
 def known(op: str, dtype: ScalarType) -> bool:
@@ -35,8 +35,8 @@ def reciprocal(f: Block, dtype: ScalarType, lanes: int, y: str) -> Reciprocal:
     t, c = vector(element_type(dtype), lanes), vector("i1", lanes)
     part, real, digits = _real_for(dtype)
     wide = vector(part, lanes)
-    by_zero = f.op(f"icmp eq {t} {y}, {_splat(0, dtype, lanes)}")
-    sign = f.op(f"ashr {t} {y}, {_splat(bits_of(dtype) - 1, dtype, lanes)}") if is_signed(dtype) else ""
+    by_zero = f.op(f"icmp eq {t} {y}, {constant(0, dtype, lanes)}")
+    sign = f.op(f"ashr {t} {y}, {constant(bits_of(dtype) - 1, dtype, lanes)}") if is_signed(dtype) else ""
     size = f.op(f"{'s' if sign else 'u'}itofp {t} {y} to {wide}")
     if sign:
         fabs = f"{wide} @llvm.fabs.{suffix(part, lanes)}({wide}"
@@ -57,7 +57,7 @@ def divided(f: Block, op: str, dtype: ScalarType, lanes: int, x: str, y: str, by
     if by.sign:  # (the smallest number divided by -1 is itself, wrapped)
         q = f.op(f"sub {t} {f.op(f'xor {t} {q}, {by.sign}')}, {by.sign}")
     if op == "div":
-        return f.op(f"select {c} {by.by_zero}, {t} {_splat(-1, dtype, lanes)}, {t} {q}")
+        return f.op(f"select {c} {by.by_zero}, {t} {constant(-1, dtype, lanes)}, {t} {q}")
     rest = f.op(f"sub {t} {x}, {f.op(f'mul {t} {q}, {y}')}")
     return f.op(f"select {c} {by.by_zero}, {t} {x}, {t} {rest}")
 
@@ -65,7 +65,3 @@ def divided(f: Block, op: str, dtype: ScalarType, lanes: int, x: str, y: str, by
 def _real_for(dtype: ScalarType) -> tuple[str, ScalarType, int]:
     """The floating-point numbers that integers are divided as, and the bits of those."""
     return ("double", F64, 53) if bits_of(dtype) == 32 else ("float", F32, 24)
-
-
-def _splat(value: int, dtype: ScalarType, lanes: int) -> str:
-    return splat(literal(value, dtype), element_type(dtype), lanes)

@@ -5,7 +5,8 @@ Inside a vector loop, what depends on its variable has lanes; everything else st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
@@ -157,13 +158,16 @@ class Values:
         t = element_type(e.dtype)
         if e.op == "const":
             return splat(name, t, lanes)
+        return self._made_of(e, (e, lanes), lambda: self.splat(name, t, lanes))
+
+    def _made_of(self, e: Expr, key: Any, make: Callable[[], Any]) -> Any:
+        """What is made of an expression alone, once: in the outermost scope where that can be computed."""
         depth = self.depth(e)
         scope = self.writer.scopes[depth]
-        key = (e, lanes)
         found = scope.memo.get(key)
         if found is None:
             before, self.writer.at = self.writer.at, depth
-            found = self.splat(name, t, lanes)
+            found = make()
             self.writer.at = before
             scope.keep(key, found, self.buffers(e))
         return found
@@ -230,7 +234,7 @@ class Values:
         ramp = self._ramp(e)
         if ramp is not None:
             return self._by_ramp(e, *ramp, lanes)
-        if lanes > 1 and divisors.known(op, e.dtype) and self._is_uniform(e.args[1]):
+        if lanes > 1 and divisors.known(op, e.dtype) and e.args[1].op != "const" and self.width(e.args[1]) == 1:
             return self._by_reciprocal(e, lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
         if op == "cast":
@@ -246,21 +250,11 @@ class Values:
             return instructions.bitcast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
         return instructions.rows[op](self.writer, e.args[0].dtype, lanes, a)
 
-    def _is_uniform(self, e: Expr) -> bool:
-        """Whether all lanes have one value of an expression, which is no constant."""
-        return e.op != "const" and self.width(e) == 1
-
     def _by_reciprocal(self, e: Expr, lanes: int) -> str:
         """A quotient or remainder. The reciprocal of a divisor that a loop does not change is computed before it."""
         x, y = e.args
-        depth, key = self.depth(y), ("reciprocal", y, lanes)
-        scope = self.writer.scopes[depth]
-        known = scope.memo.get(key)
-        if known is None:
-            before, self.writer.at = self.writer.at, depth
-            known = divisors.reciprocal(self.writer, y.dtype, lanes, self.value(y, lanes))
-            self.writer.at = before
-            scope.keep(key, known, self.buffers(y))
+        known = self._made_of(y, ("reciprocal", y, lanes), lambda: divisors.reciprocal(
+            self.writer, y.dtype, lanes, self.value(y, lanes)))
         return divisors.divided(self.writer, e.op, e.dtype, lanes, self.value(x, lanes), self.value(y, lanes), known)
 
     def _ramp(self, e: Expr) -> tuple[Expr, int] | None:

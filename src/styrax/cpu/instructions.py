@@ -100,7 +100,7 @@ def _typed(dtype: ScalarType, lanes: int) -> str:
     return vector(element_type(dtype), lanes)
 
 
-def _constant(value: Any, dtype: ScalarType, lanes: int) -> str:
+def constant(value: Any, dtype: ScalarType, lanes: int) -> str:
     return splat(literal(value, dtype), element_type(dtype), lanes)
 
 
@@ -123,7 +123,7 @@ rows["mul"] = _arithmetic("mul", "fmul")
 @row("neg")
 def _neg(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
-    return f.op(f"fneg {t} {a[0]}") if is_float(dtype) else f.op(f"sub {t} {_constant(0, dtype, lanes)}, {a[0]}")
+    return f.op(f"fneg {t} {a[0]}") if is_float(dtype) else f.op(f"sub {t} {constant(0, dtype, lanes)}, {a[0]}")
 
 
 @row("div")
@@ -180,14 +180,14 @@ def _safe_divisor(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -
     The smallest dividend divided by 1 instead of -1 is itself, which is the wrapped result.
     """
     t, c = _typed(dtype, lanes), vector("i1", lanes)
-    by_zero = f.op(f"icmp eq {t} {a[1]}, {_constant(0, dtype, lanes)}")
+    by_zero = f.op(f"icmp eq {t} {a[1]}, {constant(0, dtype, lanes)}")
     bad = by_zero
     if is_signed(dtype):
         smallest = splat(str(-(1 << (bits_of(dtype) - 1))), element_type(dtype), lanes)
         low = f.op(f"icmp eq {t} {a[0]}, {smallest}")
         minus = f.op(f"icmp eq {t} {a[1]}, {splat('-1', element_type(dtype), lanes)}")
         bad = f.op(f"or {c} {by_zero}, {f.op(f'and {c} {low}, {minus}')}")
-    return f.op(f"select {c} {bad}, {t} {_constant(1, dtype, lanes)}, {t} {a[1]}"), by_zero
+    return f.op(f"select {c} {bad}, {t} {constant(1, dtype, lanes)}, {t} {a[1]}"), by_zero
 
 
 @row("floordiv")
@@ -196,7 +196,7 @@ def _floordiv(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> st
     t, c = _typed(dtype, lanes), vector("i1", lanes)
     q = f.op(f"sdiv {t} {a[0]}, {a[1]}")
     r = f.op(f"srem {t} {a[0]}, {a[1]}")
-    below = f.op(f"icmp slt {t} {r}, {_constant(0, dtype, lanes)}")
+    below = f.op(f"icmp slt {t} {r}, {constant(0, dtype, lanes)}")
     lower = f.op(f"add {t} {q}, {splat('-1', 'i64', lanes)}")
     return f.op(f"select {c} {below}, {t} {lower}, {t} {q}")
 
@@ -205,7 +205,7 @@ def _floordiv(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> st
 def _floormod(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t, c = _typed(dtype, lanes), vector("i1", lanes)
     r = f.op(f"srem {t} {a[0]}, {a[1]}")
-    below = f.op(f"icmp slt {t} {r}, {_constant(0, dtype, lanes)}")
+    below = f.op(f"icmp slt {t} {r}, {constant(0, dtype, lanes)}")
     lifted = f.op(f"add {t} {r}, {a[1]}")
     return f.op(f"select {c} {below}, {t} {lifted}, {t} {r}")
 
@@ -305,7 +305,7 @@ def _shift(instruction: str) -> Row:
             out = rows["wrap"](f, dtype, lanes, (out,))
         if not inside or instruction == "ashr":  # shifting everything out leaves copies of the sign
             return out
-        return f.op(f"select {c} {inside}, {t} {out}, {t} {_constant(0, dtype, lanes)}")
+        return f.op(f"select {c} {inside}, {t} {out}, {t} {constant(0, dtype, lanes)}")
 
     return rule
 
@@ -428,24 +428,24 @@ def _float_to_int(f: Block, x: str, source: ScalarType, target: ScalarType, lane
         f.declare(f"declare {element} {symbol}({s})")
         out = f.op(f"call {element} {symbol}({s} {x})")
         return f.op(f"{'sext' if signed else 'zext'} {element} {out} to {t}") if target in NARROW_INTS else out
-    zero = _constant(0, source, lanes)
+    zero = constant(0, source, lanes)
     if bits <= 16:  # both ends are floats
         ordered = f.op(f"fcmp ord {s} {x}, {zero}")
         out = f.op(f"select {vector('i1', lanes)} {ordered}, {s} {x}, {s} {zero}")
         for order, end in (("olt", beyond - 1), ("ogt", least)):
-            limit = _constant(end, source, lanes)
+            limit = constant(end, source, lanes)
             inside = f.op(f"fcmp {order} {s} {out}, {limit}")
             out = f.op(f"select {vector('i1', lanes)} {inside}, {s} {out}, {s} {limit}")
         i32 = vector("i32", lanes)
         return f.op(f"trunc {i32} {f.op(f'fptosi {s} {out} to {i32}')} to {t}")
-    below = f.op(f"fcmp olt {s} {x}, {_constant(least, source, lanes)}")
-    above = f.op(f"fcmp oge {s} {x}, {_constant(beyond, source, lanes)}")
+    below = f.op(f"fcmp olt {s} {x}, {constant(least, source, lanes)}")
+    above = f.op(f"fcmp oge {s} {x}, {constant(beyond, source, lanes)}")
     out = x
     for outside in (below, above, f.op(f"fcmp uno {s} {x}, {zero}")):
         out = f.op(f"select {vector('i1', lanes)} {outside}, {s} {zero}, {s} {out}")
     out = f.op(f"fpto{'s' if signed else 'u'}i {s} {out} to {t}")
     for outside, end in ((above, beyond - 1), (below, least)):
-        out = f.op(f"select {vector('i1', lanes)} {outside}, {t} {_constant(end, target, lanes)}, {t} {out}")
+        out = f.op(f"select {vector('i1', lanes)} {outside}, {t} {constant(end, target, lanes)}, {t} {out}")
     return out
 
 

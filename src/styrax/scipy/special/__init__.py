@@ -36,14 +36,17 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
 
 _later, __dir__, _ = _names(__name__, {
     "scipy.special.integrals": "dawsn erfcx exp1 expi expn fresnel owens_t sici spence wofz",
-    "scipy.special.legendre": "lpmn lpmn_values",
     "scipy.special.series": "bernoulli bessel_jn hyp1f1 hyp2f1 sph_harm_y",
 })
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("lpmn", "lpmn_values"):
-        from styrax.core.tracing.source import warn
+    if name not in ("lpmn", "lpmn_values"):
+        return _later(name)
+    from styrax.core.tracing.source import warn
 
-        warn(f"jax.scipy.special.{name} is deprecated; no replacement is planned.", DeprecationWarning)
-    return _later(name)
+    from . import legendre
+
+    warn(f"jax.scipy.special.{name} is deprecated; no replacement is planned.", DeprecationWarning)
+    value = globals()[name] = getattr(legendre, name)  # it is said once
+    return value
