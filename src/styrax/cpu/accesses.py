@@ -315,8 +315,7 @@ class Accesses:
         return self.op(f"shufflevector {v} {wide}, {v} poison, <{lanes} x i32> <{order}>")
 
     def _double(self, mask: str, lanes: int) -> str:
-        order = ", ".join(f"i32 {i // 2}" for i in range(2 * lanes))
-        return self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, <{2 * lanes} x i32> <{order}>")
+        return masked.reordered(self.writer, mask, lanes, [i // 2 for i in range(2 * lanes)])
 
     def _gather(self, buffer: Buffer, index: str, part: int | None, t: str, lanes: int, mask: str | None) -> str:
         v, every = vector(t, lanes), splat("true", "i1", lanes)
@@ -423,9 +422,8 @@ class Accesses:
         v, index = vector(t, lanes), self.values.first(first.offset)
         for number, out in enumerate(self._records(members, v, lanes)):
             start = number * lanes
-            order = ", ".join(f"i32 {p // count}" for p in range(start, start + lanes))
-            held = mask and self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, "
-                                    f"<{lanes} x i32> <{order}>")
+            held = mask and masked.reordered(
+                self.writer, mask, lanes, [p // count for p in range(start, start + lanes)])
             here = self.op(f"add i64 {index}, {start}")
             self._store_lanes(out, self._address(buffer, here, None), t, lanes, held)
         self.forget(buffer)
@@ -459,6 +457,10 @@ class Accesses:
             return
         if not masked.has_instructions(align_of(t), mask, self.module.vector_bytes):
             masked.store(self.writer, name, address, t, align_of(t), lanes, mask)
+            return
+        count = None if is_avx512(self.module.vector_bytes) else masked.leading(mask)
+        if count is not None:
+            masked.store_leading(self.writer, name, address, t, align_of(t), lanes, count)
             return
         symbol = f"@llvm.masked.store.{suffix(t, lanes)}.p0"
         self.writer.declare(f"declare void {symbol}({v}, ptr, i32, <{lanes} x i1>)")

@@ -3,7 +3,7 @@ code that is long, and long in the making: here one loop goes through the lanes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..compile.registers import is_avx512
 from .instructions import vector
@@ -55,6 +55,42 @@ def store(f: Writer, name: str, address: str, t: str, align: int, lanes: int, ma
         f.line(f"store {t} {value}, ptr {_element(f, address, t, lane)}, align {align}")
 
     _from_here(f, mask, lanes, write)
+
+
+def leading(mask: str) -> int | None:
+    """How many lanes a mask leaves that is a constant, if they are the first ones."""
+    if not mask.startswith("<"):
+        return None
+    lanes = mask[1:-1].split(", ")
+    count = lanes.count("i1 true")
+    return count if "i1 true" not in lanes[count:] else None
+
+
+def store_leading(f: Writer, name: str, address: str, t: str, align: int, lanes: int, count: int) -> None:
+    """Stores the first `count` lanes, in vectors of powers of two. AVX2's stores under a mask are microcode on AMD's
+    processors, and what reads their memory next waits until they are done."""
+    v, start = vector(t, lanes), 0
+    while start < count:
+        width = 1 << (count - start).bit_length() - 1
+        piece, at = f.fresh(), _element(f, address, t, f"i32 {start}") if start else address
+        if width == 1:
+            f.line(f"{piece} = extractelement {v} {name}, i32 {start}")
+        else:
+            order = ", ".join(f"i32 {k}" for k in range(start, start + width))
+            f.line(f"{piece} = shufflevector {v} {name}, {v} poison, <{width} x i32> <{order}>")
+        f.line(f"store {vector(t, width)} {piece}, ptr {at}, align {align}")
+        start += width
+
+
+def reordered(f: Writer, mask: str, lanes: int, order: Sequence[int]) -> str:
+    """A mask of which lane k is lane `order[k]` of another: of a constant, a constant."""
+    if mask.startswith("<"):
+        old = mask[1:-1].split(", ")
+        return "<" + ", ".join(old[k] for k in order) + ">"
+    found = f.fresh()
+    f.line(f"{found} = shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, "
+           f"<{len(order)} x i32> <{', '.join(f'i32 {k}' for k in order)}>")
+    return found
 
 
 def scatter(f: Writer, name: str, addresses: str, t: str, align: int, lanes: int, mask: str) -> None:
