@@ -563,6 +563,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return choose_elements(either(isinf(x1), lax.eq(x1, zero)), x1, out)
 
 
+@fused
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next number away from zero, elementwise, with the sign of x.
 

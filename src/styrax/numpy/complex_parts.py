@@ -10,6 +10,7 @@ from styrax.core.programs.named import named
 from styrax.core.tracing.source import hide_frames
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, SupportsDType
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .promotion import (
@@ -67,6 +68,7 @@ def real(val: ArrayLike, /) -> Array:
         raise
 
 
+@fused
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part, elementwise.
 
@@ -76,14 +78,10 @@ def imag(val: ArrayLike, /) -> Array:
     Returns:
       an array of the shape of `val`: of its float dtype for complex numbers, else zeros of its own dtype.
     """
-    try:
-        (val,) = arrays("imag", val)
-        if dtypes.issubdtype(dtype_of(val), np.complexfloating):
-            return lax.imag(val)
-        return lax.full_like(_array(val), 0)
-    except Exception as error:
-        hide_frames(error)
-        raise
+    (val,) = arrays("imag", val)
+    if dtypes.issubdtype(dtype_of(val), np.complexfloating):
+        return lax.imag(val)
+    return lax.full_like(_array(val), 0)
 
 
 def _angle(z: ArrayLike, deg: bool = False) -> Array:

@@ -195,7 +195,7 @@ def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
                 keepdims, where=where)
 
 
-@api_boundary
+@fused(static_argnames=("axis", "returned", "keepdims"))
 def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
             keepdims: bool = False) -> Array | tuple[Array, Array]:
     """The mean along `axis`, weighted: Σ a·w / Σ w. NaN or ±∞ where the weights add up to 0.

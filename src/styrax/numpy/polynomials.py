@@ -337,13 +337,17 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
       ValueError: for a negative degree, and too few points for `cov`.
       TypeError: for vectors that are empty, of other ranks, or of lengths that differ.
     """
+    deg = concrete_or_error(int, deg, "deg must be int")
+    return _polyfit(x, y, deg, rcond, full, w, cov)
+
+
+def _polyfit_entry(x: Any, y: Any, deg: int, rcond: float | None, full: bool, w: Any, cov: bool | str) -> Any:
     if w is None:
         check_arraylike("polyfit", x, y)
         x, y = promote_dtypes_inexact(*arrays("polyfit", x, y))
     else:
         x, y, w = promote_dtypes_inexact(*arrays("polyfit", x, y, w))
     x, y = asarray(x), asarray(y)
-    deg = concrete_or_error(int, deg, "deg must be int")
     order = deg + 1
     if deg < 0:
         raise ValueError("expected deg >= 0")
@@ -392,3 +396,6 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
     if y.ndim == 1:
         return c, multiply(base, factor)
     return c, multiply(lax.expand_dims(base, (2,)), factor)
+
+
+_polyfit = jit(named(_polyfit_entry, "polyfit", ""), static_argnames=("deg", "rcond", "full", "cov"))

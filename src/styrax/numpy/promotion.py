@@ -21,6 +21,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.settings import config
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import Dim, NotGeneric
 from styrax.lax.casting import warn_of_loss
 from styrax.lax.shaping.sizes import size_value
 
@@ -52,6 +53,8 @@ def check_arraylike(name: str, *args: Any) -> None:
     """Raises TypeError, naming function and position, for an argument that is no array or number."""
     for position, x in enumerate(args):
         if not is_arraylike(x):
+            if type(x) is Dim:
+                raise NotGeneric("a size as an operand")
             raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}.")
 
 

@@ -152,6 +152,8 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
     else:
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected; got "
                          f"{len(functions)}")
+    if not any(callable(f) or shape_of(f) for f in functions):
+        return _constants_by_piece(x, conditions, *functions)
     conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), conditions], 0)
     from .accumulations import cumsum
     from .vectorization import vectorize
@@ -163,6 +165,16 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
         return lambda x: convert(asarray(f(x, *args, **kw) if callable(f) else f), kind)
 
     return vectorize(lambda i, x: lax.switch(i, [branch(f) for f in functions], x))(which, x)
+
+
+def _last_that_holds(x: Any, conditions: Any, otherwise: Any, *constants: Any) -> Any:
+    chosen = lax.full_like(x, otherwise)
+    for condition, constant in zip(conditions, constants, strict=True):
+        chosen = choose_elements(condition, lax.full_like(x, constant), chosen)
+    return chosen
+
+
+_constants_by_piece = jit(named(_last_that_holds, "_piecewise", ""))
 
 
 @api_boundary

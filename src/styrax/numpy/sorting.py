@@ -380,6 +380,10 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     x, bins = (asarray(v) for v in arrays("digitize", x, bins))
     if bins.ndim != 1:
         raise ValueError("digitize: bins must be a 1-dimensional array; got bins=" + str(bins))
+    return _digitize(x, bins, right=right, method=method)
+
+
+def _digitize_entry(x: Any, bins: Any, *, right: bool, method: str | None) -> Any:
     size = bins.shape[0]
     side = "left" if right else "right"
     options: dict[str, Any] = {} if method is None else {"method": method}
@@ -391,3 +395,6 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     up = searchsorted(bins, x, side=side, **options)
     down = searchsorted(lax.rev(bins, (0,)), x, side=side, **options)
     return choose_elements(rising, up, lax.sub(convert(size, down.dtype), down))
+
+
+_digitize = jit(named(_digitize_entry, "digitize", ""), static_argnames=("right", "method"))

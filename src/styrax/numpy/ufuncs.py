@@ -15,6 +15,7 @@ from styrax.core.tracing.source import hide_frames, warn
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, SupportsShape
 from styrax.transforms.custom import custom_jvp
+from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
@@ -146,7 +147,7 @@ def _scaled_log(name: str, scale: Callable[[Any], Any], doc: str) -> Callable[[A
         re, im = lax.real(out), lax.imag(out)
         return _scale_parts(re, im, scale)
 
-    return named(function, name, doc + _OF_FLOATS)
+    return fused(named(function, name, doc + _OF_FLOATS))
 
 
 def _scale_parts(re: Any, im: Any, scale: Callable[..., Any]) -> Any:
@@ -173,7 +174,7 @@ def _times(name: str, factor: float, doc: str) -> Callable[[ArrayLike], Array]:
         (x,) = promote_args_inexact(name, x)
         return lax.mul(x, number_like(factor, x))
 
-    return named(function, name, doc + _OF_FLOATS)
+    return fused(named(function, name, doc + _OF_FLOATS))
 
 
 deg2rad = _times("deg2rad", math.pi / 180, "Degrees as radians: x · π/180.")
@@ -297,6 +298,7 @@ def sign(x: ArrayLike, /) -> Array:
 
 
 # -- tests -------------------------------------------------------------------------------------
+@fused
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero (or False), elementwise. NaN is not.
 
@@ -306,14 +308,10 @@ def logical_not(x: ArrayLike, /) -> Array:
     Returns:
       booleans of the shape of `x`.
     """
-    try:
-        (x,) = arrays("logical_not", x)
-        if dtype_of(x) != np.bool_:
-            x = lax.ne(x, number_like(0, x))
-        return lax.bitwise_not(x)
-    except Exception as error:
-        hide_frames(error)
-        raise
+    (x,) = arrays("logical_not", x)
+    if dtype_of(x) != np.bool_:
+        x = lax.ne(x, number_like(0, x))
+    return lax.bitwise_not(x)
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types import dtypes
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import split_apart
 from .rejection import until_accepted
@@ -84,6 +86,7 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Array:
     return until_accepted(key, count, propose, steps)
 
 
+@partial(jit, static_argnums=(3, 4), inline=True)
 def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     """`random.binomial` on checked arguments, computed in the dtype of `p`."""
     from styrax.numpy.broadcasting import broadcast_to, choose_elements
@@ -113,6 +116,7 @@ def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     return lax.convert_element_type(where(low | bad_count | q_nan | endless, out, whole - out), dtype)
 
 
+@partial(jit, static_argnums=(3, 4, 5), inline=True)
 def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Array:
     """`random.multinomial` on checked arguments: one category after the other takes its share of what is left."""
     from styrax.numpy import broadcast_to, moveaxis, where

@@ -33,6 +33,8 @@ from styrax.numpy.promotion import arrays, both, convert, dtype_of, either, prom
 from styrax.numpy.promotion import number_as as number
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
+from styrax.transforms.fused import fused
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .complex_gamma import loggamma_of_complex
 from .numbers import reals, zero
@@ -70,6 +72,7 @@ def loggamma(x: ArrayLike) -> Array:
     return choose_elements(lax.lt(x, zero(x)), np.nan, lax.lgamma(x))
 
 
+@jit
 def gammasgn(x: ArrayLike) -> Array:
     """The sign of Γ(x): 1 or -1, NaN at negative whole numbers and for NaN.
 
@@ -93,6 +96,7 @@ def gammasgn(x: ArrayLike) -> Array:
     return convert(choose_elements(unknown, np.nan, choose_elements(minus, number(-1, x), number(1, x))), dtype_of(x))
 
 
+@fused
 def gamma(x: ArrayLike) -> Array:
     """Γ(x).
 
@@ -129,6 +133,7 @@ def _log_ratio(a: Any, b: Any) -> Array:
     return lax.add(lax.add(lax.lgamma(a), a), lax.add(main, lax.sub(correction(b), correction(total))))
 
 
+@fused
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """The logarithm of the beta function Γ(a)·Γ(b) / Γ(a + b).
 
@@ -148,6 +153,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     return choose_elements(less(b, 8), small, large)
 
 
+@fused
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """The beta function Γ(a)·Γ(b) / Γ(a + b).
 
@@ -293,6 +299,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     return _zeta(*spread_all((x, q)))
 
 
+@fused(static_argnames=("d",))
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension d.
 
@@ -316,6 +323,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     return lax.add(lax.reduce_sum(terms, (a.ndim,)), constant)
 
 
+@fused(static_argnames=("exact",))
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = Γ(n + 1), 0 for negative n. Raises NotImplementedError for `exact`.
 
@@ -334,6 +342,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     return choose_elements(lax.lt(n, zero(n)), 0, lax.exp(lax.lgamma(add(n, 1))))
 
 
+@fused
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """The rising factorial Γ(z + m) / Γ(z).
 
@@ -351,6 +360,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     return choose_elements(logical_and(equal(m, 0), lax.ne(value, value)), number(1, z), value)
 
 
+@fused(static_argnames=("repetition",))
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """How many ways there are to choose k things out of N, with repetition or without.
 

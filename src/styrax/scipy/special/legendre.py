@@ -15,6 +15,7 @@ from ... import lax
 from ... import numpy as jnp
 from ...core.arrays.array import Array
 from ...core.types.typing import ArrayLike
+from ...transforms.fused import fused
 
 
 def _argument(m: int, n: int, z: ArrayLike) -> Array:
@@ -42,6 +43,7 @@ def _table(n: int, z: Any) -> list[list[Any]]:
     return table
 
 
+@fused(static_argnames=("m", "n"))
 def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """The associated Legendre functions up to an order and degree, and their derivatives.
 
@@ -65,6 +67,7 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     return jnp.stack([jnp.stack(row) for row in table]), jnp.stack([jnp.stack(row) for row in slopes])
 
 
+@fused(static_argnames=("m", "n", "is_normalized"))
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """The associated Legendre functions up to an order and degree.
 

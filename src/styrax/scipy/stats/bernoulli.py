@@ -13,6 +13,7 @@ from styrax.numpy.binary import add, equal, greater, greater_equal, less_equal, 
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number
 
@@ -22,6 +23,7 @@ def _probability(p: Any) -> Array:
     return logical_and(greater_equal(p, 0), less_equal(p, 1))
 
 
+@fused
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc, which is 0 or 1: j·log p + (1 - j)·log(1 - p), j = k - loc.
 
@@ -42,6 +44,7 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return choose_elements(logical_or(lax.lt(x, zero), lax.gt(x, one)), -np.inf, value)
 
 
+@fused
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k - loc, which is 0 or 1: pʲ·(1 - p)¹⁻ʲ with j = k - loc.
 
@@ -58,6 +61,7 @@ def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return lax.exp(logpmf(k, p, loc))
 
 
+@fused
 def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """The Bernoulli distribution function: 0 for k < 0, 1 - p for 0 ≤ k < 1, otherwise 1.
 
@@ -78,6 +82,7 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     return choose_elements(logical_and(_probability(p), equal(k, k)), value, np.nan)
 
 
+@fused
 def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """The quantiles of the Bernoulli distribution: 0 for q ≤ 1 - p, otherwise 1.
 

@@ -11,10 +11,12 @@ from styrax.numpy.binary import greater, less, logical_or
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the beta density, (a - 1)·log z + (b - 1)·log(1 - z) - log B(a, b) - log(scale).
 
@@ -40,6 +42,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     return choose_elements(invalid, np.nan, value)
 
 
+@fused
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The beta density, zᵃ⁻¹·(1 - z)ᵇ⁻¹ / (B(a, b)·scale).
 
@@ -57,6 +60,7 @@ def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     return lax.exp(logpdf(x, a, b, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The beta distribution function, the regularised incomplete beta function I(z; a, b) with z = (x - loc) / scale.
 
@@ -75,6 +79,7 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     return special.betainc(a, b, lax.clamp(number(0, x), standardised(x, loc, scale), number(1, x)))
 
 
+@fused
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the beta distribution function `cdf`.
 
@@ -92,6 +97,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     return lax.log(cdf(x, a, b, loc, scale))
 
 
+@fused
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, I(1 - z; b, a) with z = (x - loc) / scale.
 
@@ -111,6 +117,7 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
     return special.betainc(b, a, lax.sub(number(1, x), y))
 
 
+@fused
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`, the probability of values above x.
 

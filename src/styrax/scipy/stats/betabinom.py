@@ -12,8 +12,11 @@ from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact, typed
 from styrax.numpy.rounding import floor
 from styrax.scipy import special
+from styrax.transforms.fused import fused
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
+@jit
 def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of j successes, log(C(n, j)·B(j + a, n - j + b) / B(a, b)).
 
@@ -41,6 +44,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
     return out if weak else lax.convert_element_type(out, out.dtype)
 
 
+@fused
 def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of j successes, C(n, j)·B(j + a, n - j + b) / B(a, b).
 

@@ -11,8 +11,10 @@ from styrax.numpy.binary import add, equal, greater, less, logical_or
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 
+@fused
 def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of j = k - loc successes, log(C(n, j)·pʲ·(1 - p)ⁿ⁻ʲ).
 
@@ -37,6 +39,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     return choose_elements(logical_or(less(k, loc), greater(y, n)), -np.inf, value)
 
 
+@fused
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of j = k - loc successes, C(n, j)·pʲ·(1 - p)ⁿ⁻ʲ.
 

@@ -8,10 +8,12 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.promotion import promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Cauchy density, -log(π·scale·(1 + z²)) with z = (x - loc) / scale, for all real x.
 
@@ -29,6 +31,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.neg(lax.add(normaliser, lax.log1p(lax.mul(z, z))))
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Cauchy density, 1 / (π·scale·(1 + z²)) with z = (x - loc) / scale, for all real x.
 
@@ -43,6 +46,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Cauchy distribution function, arctan2(1, -z) / π with z = (x - loc) / scale.
 
@@ -61,6 +65,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.div(lax.atan2(lax.full_like(z, 1), lax.neg(z)), number(np.pi, x))
 
 
+@fused
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Cauchy distribution function `cdf`.
 
@@ -75,6 +80,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.log(cdf(x, loc, scale))
 
 
+@fused
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, arctan2(1, z) / π with z = (x - loc) / scale.
 
@@ -90,6 +96,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return cdf(-x, -loc, scale)
 
 
+@fused
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`, the probability of values above x.
 
@@ -104,6 +111,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.log(sf(x, loc, scale))
 
 
+@fused
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the Cauchy distribution, loc + scale·tan(π(q - 1/2)).
 
@@ -122,6 +130,7 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.add(lax.mul(lax.tan(angle), scale), loc)
 
 
+@fused
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of `sf`, loc + scale·tan(π(1/2 - q)).
 

@@ -11,10 +11,12 @@ from styrax.numpy.binary import less
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the chi-squared density, (m - 1)·log z - z/2 - m·log 2 - log Γ(m) - log(scale).
 
@@ -39,6 +41,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     return choose_elements(less(x, loc), -np.inf, value)
 
 
+@fused
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The chi-squared density, zᵐ⁻¹·exp(-z/2) / (2ᵐ·Γ(m)·scale).
 
@@ -56,6 +59,7 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     return lax.exp(logpdf(x, df, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The chi-squared distribution function, P(df/2, z/2) with z = (x - loc) / scale.
 
@@ -76,6 +80,7 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     return special.gammainc(lax.div(df, two), z)
 
 
+@fused
 def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the chi-squared distribution function `cdf`.
 
@@ -93,6 +98,7 @@ def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     return lax.log(cdf(x, df, loc, scale))
 
 
+@fused
 def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, Q(df/2, z/2) with z = (x - loc) / scale.
 
@@ -113,6 +119,7 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return special.gammaincc(lax.div(df, two), z)
 
 
+@fused
 def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`, the probability of values above x.
 

@@ -10,10 +10,12 @@ from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import divide, greater, less, logical_or, multiply, subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the exponential density, -z - log(scale) with z = (x - loc) / scale.
 
@@ -33,6 +35,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(less(x, loc), -np.inf, value)
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The exponential density, exp(-z) / scale with z = (x - loc) / scale.
 
@@ -49,6 +52,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The exponential distribution function, 1 - exp(-z) with z = (x - loc) / scale.
 
@@ -67,6 +71,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(less(x, loc), number(0, x), lax.neg(lax.expm1(negative)))
 
 
+@fused
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the exponential distribution function, log(1 - exp(-z)) with z = (x - loc) / scale.
 
@@ -85,6 +90,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(less(x, loc), -np.inf, lax.log1p(lax.neg(lax.exp(negative))))
 
 
+@fused
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the probability of values above x, -z with z = (x - loc) / scale.
 
@@ -102,6 +108,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(less(x, loc), number(0, x), divide(subtract(loc, x), scale))
 
 
+@fused
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, exp(-z) with z = (x - loc) / scale.
 
@@ -118,6 +125,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logsf(x, loc, scale))
 
 
+@fused
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the exponential distribution, loc - scale·log(1 - q).
 

@@ -11,10 +11,12 @@ from styrax.numpy.binary import less
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the gamma density, (a - 1)·log z - z - log Γ(a) - log(scale) with z = (x - loc) / scale.
 
@@ -38,6 +40,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     return choose_elements(inside, lax.sub(kernel, normaliser), -np.inf)
 
 
+@fused
 def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The gamma density, zᵃ⁻¹·exp(-z) / (Γ(a)·scale) with z = (x - loc) / scale.
 
@@ -55,6 +58,7 @@ def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return lax.exp(logpdf(x, a, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The gamma distribution function, the regularised lower incomplete gamma function P(a, z) with z = (x - loc) /
     scale.
@@ -75,6 +79,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return special.gammainc(a, z)
 
 
+@fused
 def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the gamma distribution function `cdf`.
 
@@ -92,6 +97,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     return lax.log(cdf(x, a, loc, scale))
 
 
+@fused
 def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, the regularised upper incomplete gamma function Q(a, z) with z = (x - loc) /
     scale.
@@ -112,6 +118,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     return choose_elements(less(y, 0), number(1, x), special.gammaincc(a, lax.max(y, number(0, x))))
 
 
+@fused
 def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`, the probability of values above x.
 

@@ -7,10 +7,12 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number
 
 
+@fused
 def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The logarithm of the density, log(beta / (2·Γ(1 / beta))) - |x|^beta, for all real x.
 
@@ -26,6 +28,7 @@ def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     return lax.sub(normaliser, lax.pow(lax.abs(x), beta))
 
 
+@fused
 def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The density beta / (2·Γ(1 / beta)) · exp(-|x|^beta), for all real x.
 
@@ -39,6 +42,7 @@ def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
     return lax.exp(logpdf(x, beta))
 
 
+@fused
 def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The distribution function, (1 + sign(x)·P(1 / beta, |x|^beta)) / 2.
 

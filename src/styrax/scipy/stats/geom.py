@@ -11,10 +11,12 @@ from styrax.numpy.binary import add
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number
 
 
+@fused
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability that trial j = k - loc is the first success, (j - 1)·log(1 - p) + log p.
 
@@ -35,6 +37,7 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return choose_elements(lax.le(x, zero), -np.inf, value)
 
 
+@fused
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability that trial j = k - loc is the first success, (1 - p)ʲ⁻¹·p.
 

@@ -11,11 +11,13 @@ from styrax.numpy.binary import add, greater, multiply
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import standardised
 from .gumbel_r import log_complement
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Gumbel density of minima, z - exp(z) - log(scale) with z = (x - loc) / scale.
 
@@ -35,6 +37,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), value, np.nan)
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Gumbel density of minima, exp(z - exp(z)) / scale with z = (x - loc) / scale.
 
@@ -51,6 +54,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Gumbel distribution function of minima, log(1 - exp(-exp(z))) with z = (x - loc) / scale.
 
@@ -69,6 +73,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), log_complement(value), np.nan)
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Gumbel distribution function of minima, 1 - exp(-exp(z)) with z = (x - loc) / scale.
 
@@ -87,6 +92,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), lax.neg(lax.expm1(value)), np.nan)
 
 
+@fused
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the probability of values above x, -exp(z) with z = (x - loc) / scale.
 
@@ -105,6 +111,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), value, np.nan)
 
 
+@fused
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, exp(-exp(z)) with z = (x - loc) / scale.
 
@@ -121,6 +128,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logsf(x, loc, scale))
 
 
+@fused
 def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the Gumbel distribution of minima, loc + scale·log(-log(1 - p)).
 

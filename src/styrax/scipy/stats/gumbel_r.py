@@ -14,6 +14,7 @@ from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
 from styrax.scipy.special.numbers import number
+from styrax.transforms.fused import fused
 
 from .arguments import standardised
 
@@ -27,6 +28,7 @@ def log_complement(value: Any) -> Array:
     return choose_elements(small, by_expm1, by_log1p)
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Gumbel density of maxima, -z - exp(-z) - log(scale) with z = (x - loc) / scale.
 
@@ -46,6 +48,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), value, np.nan)
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Gumbel density of maxima, exp(-z - exp(-z)) / scale with z = (x - loc) / scale.
 
@@ -62,6 +65,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Gumbel distribution function of maxima, -exp(-z) with z = (x - loc) / scale.
 
@@ -80,6 +84,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), value, np.nan)
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Gumbel distribution function of maxima, exp(-exp(-z)) with z = (x - loc) / scale.
 
@@ -96,6 +101,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logcdf(x, loc, scale))
 
 
+@fused
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the probability of values above x, log(1 - exp(-exp(-z))) with z = (x - loc) / scale.
 
@@ -114,6 +120,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), log_complement(value), np.nan)
 
 
+@fused
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, 1 - exp(-exp(-z)) with z = (x - loc) / scale.
 
@@ -132,6 +139,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(greater(scale, 0), lax.neg(lax.expm1(value)), np.nan)
 
 
+@fused
 def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the Gumbel distribution of maxima, loc - scale·log(-log p).
 

@@ -7,10 +7,12 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Laplace density, -|z| - log(2·scale) with z = (x - loc) / scale, for all real x.
 
@@ -27,6 +29,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.neg(lax.add(distance, lax.log(lax.mul(number(2, x), scale))))
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Laplace density, exp(-|z|) / (2·scale) with z = (x - loc) / scale, for all real x.
 
@@ -41,6 +44,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Laplace distribution function: exp(z) / 2 for z ≤ 0, otherwise 1 - exp(-z) / 2, with z = (x - loc) / scale.
 

@@ -8,10 +8,12 @@ from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import logaddexp
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the logistic density, -2·log(exp(z/2) + exp(-z/2)) - log(scale) with z = (x - loc) / scale.
 
@@ -31,6 +33,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.sub(lax.mul(minus_two, logaddexp(half, lax.neg(half))), lax.log(scale))
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logistic density, exp(-z) / (scale·(1 + exp(-z))²) with z = (x - loc) / scale, for all real x.
 
@@ -45,6 +48,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logistic distribution function, 1 / (1 + exp(-z)) with z = (x - loc) / scale.
 
@@ -60,6 +64,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return special.expit(standardised(x, loc, scale))
 
 
+@fused
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, 1 / (1 + exp(z)) with z = (x - loc) / scale.
 
@@ -75,6 +80,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return special.expit(lax.neg(standardised(x, loc, scale)))
 
 
+@fused
 def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the logistic distribution, loc + scale·log(x / (1 - x)).
 
@@ -92,6 +98,7 @@ def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.add(lax.mul(special.logit(x), scale), loc)
 
 
+@fused
 def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of `sf`, loc - scale·log(x / (1 - x)).
 

@@ -11,10 +11,12 @@ from styrax.numpy.binary import less
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number
 
 
+@fused
 def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of j = k - loc failures before the n-th success; see `pmf`.
 
@@ -37,6 +39,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     return choose_elements(less(k, loc), -np.inf, lax.add(ways, kernel))
 
 
+@fused
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of j = k - loc failures before the n-th success, Γ(j + n) / (j!·Γ(n)) · pⁿ·(1 - p)ʲ.
 

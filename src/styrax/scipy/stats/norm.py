@@ -10,10 +10,12 @@ from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import add, multiply
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the normal density, -z² / 2 - log(√(2π)·scale) with z = (x - loc) / scale, for all real x.
 
@@ -37,6 +39,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.div(lax.add(normaliser, quadratic), number(-2, x))
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The normal density, exp(-z² / 2) / (√(2π)·scale) with z = (x - loc) / scale, for all real x.
 
@@ -51,6 +54,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The normal distribution function, Φ(z) with z = (x - loc) / scale.
 
@@ -66,6 +70,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return special.ndtr(standardised(x, loc, scale))
 
 
+@fused
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the normal distribution function, log Φ(z) with z = (x - loc) / scale.
 
@@ -83,6 +88,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return special.log_ndtr(standardised(x, loc, scale))
 
 
+@fused
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the normal distribution, loc + scale·Φ⁻¹(q).
 
@@ -100,6 +106,7 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return add(multiply(special.ndtri(q), scale), loc)
 
 
+@fused
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, 1 - Φ(z) = Φ(-z) with z = (x - loc) / scale.
 
@@ -115,6 +122,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return cdf(lax.neg(x), lax.neg(loc), scale)
 
 
+@fused
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the probability of values above x, log Φ(-z) with z = (x - loc) / scale.
 
@@ -132,6 +140,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return logcdf(lax.neg(x), lax.neg(loc), scale)
 
 
+@fused
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of `sf`: the points above which values lie with probability q.
 

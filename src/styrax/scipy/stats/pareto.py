@@ -10,10 +10,12 @@ from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import add, divide, greater, less, logical_or, multiply, power
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Pareto density, log(b / scale) - (b + 1)·log z with z = (x - loc) / scale.
 
@@ -35,6 +37,7 @@ def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     return choose_elements(less(x, lax.add(loc, scale)), -np.inf, value)
 
 
+@fused
 def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Pareto density, b / (scale·zᵇ⁺¹) with z = (x - loc) / scale.
 
@@ -52,6 +55,7 @@ def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return lax.exp(logpdf(x, b, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The Pareto distribution function, 1 - z⁻ᵇ with z = (x - loc) / scale.
 
@@ -72,6 +76,7 @@ def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return choose_elements(less(x, lax.add(loc, scale)), number(0, x), value)
 
 
+@fused
 def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the Pareto distribution function `cdf`.
 
@@ -89,6 +94,7 @@ def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     return lax.log(cdf(x, b, loc, scale))
 
 
+@fused
 def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the probability of values above x, -b·log z with z = (x - loc) / scale.
 
@@ -108,6 +114,7 @@ def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
     return choose_elements(less(x, lax.add(loc, scale)), number(0, x), lax.neg(lax.mul(b, lax.log(z))))
 
 
+@fused
 def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, z⁻ᵇ with z = (x - loc) / scale.
 
@@ -125,6 +132,7 @@ def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     return lax.exp(logsf(x, b, loc, scale))
 
 
+@fused
 def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the Pareto distribution, loc + scale·(1 - q)^(-1 / b).
 

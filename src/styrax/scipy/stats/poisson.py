@@ -14,10 +14,13 @@ from styrax.numpy.promotion import promote_args_inexact
 from styrax.numpy.reductions import sum as sum_
 from styrax.numpy.rounding import floor, round
 from styrax.scipy import special
+from styrax.transforms.fused import fused
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .arguments import number
 
 
+@fused
 def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of j = k - loc events, j·log mu - mu - log j!.
 
@@ -38,6 +41,7 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     return choose_elements(logical_or(lax.lt(x, zero), not_equal(round(k), k)), -np.inf, value)
 
 
+@fused
 def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of j = k - loc events, muʲ·exp(-mu) / j!.
 
@@ -54,6 +58,7 @@ def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     return lax.exp(logpmf(k, mu, loc))
 
 
+@fused
 def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The Poisson distribution function, Q(⌊k - loc⌋ + 1, mu).
 
@@ -73,6 +78,7 @@ def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     return choose_elements(lax.lt(x, number(0, k)), number(0, k), value)
 
 
+@jit
 def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy of the Poisson distribution in nats: 0 for mean 0, NaN for negative means.
 

@@ -8,10 +8,12 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.promotion import promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import number, standardised
 
 
+@fused
 def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density of Student's t distribution; see `pdf`.
 
@@ -35,6 +37,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     return lax.neg(lax.add(normaliser, lax.mul(more, lax.log1p(quadratic))))
 
 
+@fused
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density of Student's t distribution, Γ(m) / (Γ(df/2)·√(π·df)·scale) · (1 + z² / df)⁻ᵐ.
 

@@ -23,6 +23,8 @@ from styrax.numpy.binary import (
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.transforms.fused import fused
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import norm
 from .arguments import number, standardised
@@ -42,6 +44,7 @@ def _log_mass(a: Any, b: Any) -> Array:
     return choose_elements(right, one_sided, tails)
 
 
+@jit
 def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density of the truncated normal distribution, log φ(z) - log(scale·(Φ(b) - Φ(a))).
 
@@ -63,6 +66,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     return choose_elements(greater_equal(a, b), np.nan, value)
 
 
+@fused
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density of the truncated normal distribution, φ(z) / (scale·(Φ(b) - Φ(a))).
 
@@ -80,6 +84,7 @@ def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     return lax.exp(logpdf(x, a, b, loc, scale))
 
 
+@jit
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the distribution function, log((Φ(z) - Φ(a)) / (Φ(b) - Φ(a))).
 
@@ -105,6 +110,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     return choose_elements(greater_equal(a, b), np.nan, value)
 
 
+@jit
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The distribution function, (Φ(z) - Φ(a)) / (Φ(b) - Φ(a)).
 
@@ -122,6 +128,7 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     return lax.exp(logcdf(x, a, b, loc, scale))
 
 
+@jit
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the probability of values above x, log((Φ(b) - Φ(z)) / (Φ(b) - Φ(a))).
 
@@ -140,6 +147,7 @@ def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: A
     return logcdf(lax.neg(x), lax.neg(b), lax.neg(a), lax.neg(loc), scale)
 
 
+@jit
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x, (Φ(b) - Φ(z)) / (Φ(b) - Φ(a)).
 

@@ -10,10 +10,12 @@ from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import add, greater, less, logical_or, multiply
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import standardised
 
 
+@fused
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density of the uniform distribution, -log(scale) on [loc, loc + scale].
 
@@ -32,6 +34,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(logical_or(greater(x, lax.add(loc, scale)), less(x, loc)), -np.inf, value)
 
 
+@fused
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density of the uniform distribution, 1 / scale on [loc, loc + scale].
 
@@ -48,6 +51,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@fused
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The distribution function of the uniform distribution, (x - loc) / scale on [loc, loc + scale].
 
@@ -67,6 +71,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return choose_elements(less(x, loc), zero, choose_elements(greater(x, lax.add(loc, scale)), one, position))
 
 
+@fused
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantiles of the uniform distribution, loc + q·scale.
 

@@ -9,10 +9,12 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import number
 
 
+@fused
 def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     """The logarithm of the von Mises density, kappa·cos x - log(2π·I₀(kappa)).
 
@@ -32,6 +34,7 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     return choose_elements(valid, value, np.nan)
 
 
+@fused
 def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     """The von Mises density, exp(kappa·cos x) / (2π·I₀(kappa)).
 

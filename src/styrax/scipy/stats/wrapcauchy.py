@@ -11,10 +11,12 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
+from styrax.transforms.fused import fused
 
 from .arguments import number
 
 
+@fused
 def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     """The logarithm of the wrapped Cauchy density; see `pdf`.
 
@@ -36,6 +38,7 @@ def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     return choose_elements(valid, choose_elements(inside, value, -np.inf), np.nan)
 
 
+@fused
 def pdf(x: ArrayLike, c: ArrayLike) -> Array:
     """The wrapped Cauchy density, (1 - c²) / (2π·(1 + c² - 2c·cos x)).
 
