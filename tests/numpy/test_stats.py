@@ -212,16 +212,17 @@ NUMBERS = {"x": 0.4, "k": 1, "q": 0.3, "p": 0.3, "n": 3, "a": 0.2, "b": 2.0, "c"
 
 @pytest.mark.parametrize("distribution", sorted(set(styrax.scipy.stats._distributions) - {"dirichlet", "multinomial"}))
 def test_weak_types(distribution: str) -> None:
-    """Of functions of Python's numbers, with and without a location and a scale."""
+    """Of functions of Python's numbers and of weakly typed scalars, with and without a location and a scale."""
     ours, theirs = (getattr(j.scipy.stats, distribution) for j in (styrax, jax))
     for name, function in vars(theirs).items():
         if not isinstance(function, types.FunctionType):
             continue
         names = [n for n in inspect.signature(function).parameters if n in NUMBERS]
         for given in (names, [n for n in names if n not in ("loc", "scale")]):
-            args = [NUMBERS[n] for n in given]
-            got, want = getattr(ours, name)(*args), jax.eval_shape(lambda args=args, f=function: f(*args))
-            assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type), name
+            args, f = [NUMBERS[n] for n in given], getattr(ours, name)
+            want = jax.eval_shape(lambda args=args, f=function: f(*args))
+            for got in (f(*args), styrax.jit(f)(*args), f(*map(styrax.jit(lambda x: x), args))):
+                assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type), name
 
 
 @pytest.mark.parametrize("x64", [False, True])
