@@ -14,6 +14,7 @@ import styrax.numpy as jnp
 from styrax.compile.lowering.products import LARGE
 from styrax.cpu import eager, llvm, tiers
 from styrax.cpu.client import CpuBackend, Executable, backend
+from styrax.experimental import ode
 
 
 def work(x):
@@ -42,6 +43,44 @@ def test_eager_work_is_not_compiled_for_each_shape():
         tiers.settle()  # what has been called twice is optimised
         counts.append(backend.eager.compiled + llvm.compile_count.compiled - before)
     assert sum(counts[5:]) == 0, counts
+
+
+def numbers(*shape):
+    return jnp.asarray(np.random.default_rng(1).random(shape, np.float32))
+
+
+def decay(y, t):
+    return -y
+
+
+LIBRARY = {
+    "binomial": lambda: jax.random.binomial(jax.random.key(0), 10, numbers(5)),
+    "multinomial": lambda: jax.random.multinomial(jax.random.key(0), 10, numbers(5)),
+    "poisson": lambda: jax.random.poisson(jax.random.key(0), 20 * numbers(5)),
+    "gamma": lambda: jax.random.gamma(jax.random.key(0), numbers(5)),
+    "digitize": lambda: jnp.digitize(numbers(5), jnp.sort(numbers(3))),
+    "polyfit": lambda: jnp.polyfit(numbers(9), numbers(9) ** 2, 2, cov=True),
+    "average": lambda: jnp.average(numbers(5), weights=numbers(5), returned=True),
+    "piecewise": lambda: jnp.piecewise(numbers(5), [numbers(5) > 0.5], [1.0, lambda x: -x]),
+    "truncnorm": lambda: jax.scipy.stats.truncnorm.logpdf(numbers(5), -1.0, 2.0),
+    "comb": lambda: jax.scipy.special.comb(5, 2),
+    "odeint": lambda: ode.odeint(decay, numbers(5), jnp.linspace(0, 1, 3)),
+    "gradient of odeint": lambda: jax.grad(lambda y: ode.odeint(decay, y, jnp.linspace(0, 1, 3)).sum())(numbers(5)),
+    "associative_scan": lambda: jax.lax.associative_scan(jnp.add, numbers(5)),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_what_is_called_eagerly_again_is_not_compiled_again(name, monkeypatch):
+    for _ in range(3):
+        jax.block_until_ready(LIBRARY[name]())
+    tiers.settle()
+    compile, asked = CpuBackend.compile, []
+    monkeypatch.setattr(CpuBackend, "compile", lambda *args, **kwargs: asked.append(1) or compile(*args, **kwargs))
+    before = backend.eager.compiled + llvm.compile_count.compiled
+    jax.block_until_ready(LIBRARY[name]())
+    tiers.settle()
+    assert backend.eager.compiled + llvm.compile_count.compiled == before and not asked
 
 
 def test_a_signature_is_compiled_once():

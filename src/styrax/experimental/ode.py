@@ -21,7 +21,7 @@ from ..core.tracing.trace import valid_jaxtype
 from ..core.trees import tree
 from ..core.types.typing import ArrayLike, Function, Object, PyTree
 from ..flatten_util import ravel_pytree
-from ..transforms.api import vjp
+from ..transforms.api import vjp, vmap
 from ..transforms.custom import closure_convert, custom_vjp
 from ..transforms.jit import jit
 
@@ -208,12 +208,7 @@ def odeint(func: Function, y0: PyTree, t: ArrayLike, *args: PyTree, rtol: float 
     if not jnp.issubdtype(times.dtype, jnp.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
     converted, consts = closure_convert(func, y0, times[0], *args)
-    flat, unravel = ravel_pytree(y0)
-    out = _solve(ravel_first_arg(converted, unravel, None), _Options(rtol, atol, mxstep, hmax), flat, times,
-                 *args, *consts)
-    from ..transforms.api import vmap
-
-    return vmap(unravel)(out)
+    return _odeint_wrapper(converted, _Options(rtol, atol, mxstep, hmax), y0, times, *args, *consts)
 
 
 class _Options(NamedTuple):
@@ -221,6 +216,12 @@ class _Options(NamedTuple):
     atol: float
     mxstep: float
     hmax: float
+
+
+@partial(jit, static_argnums=(0, 1))
+def _odeint_wrapper(func: Callable, options: _Options, y0: PyTree, ts: Array, *args: PyTree) -> PyTree:
+    flat, unravel = ravel_pytree(y0)
+    return vmap(unravel)(_solve(ravel_first_arg(func, unravel, None), options, flat, ts, *args))
 
 
 @partial(custom_vjp, nondiff_argnums=(0, 1))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from ..core.arrays.array import Array
 from ..core.arrays.constants import constant
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
+from ..core.settings import config
 from ..core.tracing import errors
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
@@ -26,7 +29,7 @@ from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, leaf_path, wraps
 from .nested_rules import NestedRules
-from .tracing import trace_function
+from .tracing import abstract_arguments, trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
 _NOTHING = object()
@@ -464,8 +467,26 @@ def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, lis
       >>> f(3.0, *consts)
       Array(6., dtype=float32, weak_type=True)
     """
+    _, _, avals = abstract_arguments(fun, example_args, {}, (), "closure_convert")
+    key = (tree.tree_structure(example_args), tuple(avals), config.trace_context(), tuple(state.axis_sizes.items()))
+    known: dict[Any, Function] = {}
+    with suppress(TypeError):  # no weak reference to it, or no hash
+        known = _converted.setdefault(fun, known)
+    if key in known:
+        return known[key], []
+    converted, captured = _closure_converted(fun, example_args)
+    if not captured:
+        known[key] = converted
+    return converted, captured
+
+
+# functions that capture nothing traced -> what they were converted to: programs of it are found again
+_converted: weakref.WeakKeyDictionary[Any, dict[Any, Function]] = weakref.WeakKeyDictionary()
+
+
+def _closure_converted(fun: Function, example_args: tuple[PyTree, ...]) -> tuple[Function, list[Array]]:
     closed, out_tree = trace_function(fun, example_args, {}, (), "closure_convert")
-    in_tree = tree.tree_structure(tuple(example_args))
+    in_tree = tree.tree_structure(example_args)
     hoisted = [isinstance(c, Tracer) and (get_aval(c).is_high or dtypes.issubdtype(get_aval(c).dtype, np.inexact))
                for c in closed.consts]
     captured = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
