@@ -25,7 +25,7 @@ from .nest import Nest, collapse, planned, rewrite_units, split_loops
 from .uses import loaded_buffers
 
 STORED = 3  # instructions that store an element and read it again
-SHARE = 8  # of a row's time, the part from which what follows the row matters
+SHARE = 24  # of a row's time, the part from which what follows the row matters: one lane waits for each instruction
 ROWS = 8  # fewer are not worth a loop
 
 

@@ -17,7 +17,7 @@ Members that nobody needs are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, Polynomial, coefficient, poly_terms, show, unwrap, walk
@@ -170,8 +170,13 @@ class Nest:
         return n
 
     def work(self) -> int:
+        """Estimated instructions of one innermost iteration, and of what follows finished reductions."""
+        return _instructions(self.nodes())
+
+    def inner_work(self) -> int:
         """Estimated instructions of one innermost iteration."""
-        return 1 + sum([COSTS.get(n.op, 1) for n in self.nodes()])
+        inner = [m.op for m in self.members if m.inner]
+        return _instructions(walk([e for op in inner for e in operation_exprs(op)])) if self.inner else self.work()
 
     def ordered(self, loops: Sequence[Expr], vector: Expr | None) -> list[Expr]:
         """Loops by falling stride of what is stored and read; the vector loop innermost."""
@@ -249,13 +254,18 @@ def choosing(choose: Callable[[Nest], Nest]) -> Callable[[Program], Program]:
     return run
 
 
+def _instructions(nodes: Iterable[Expr]) -> int:
+    return 1 + sum([COSTS.get(n.op, 1) for n in nodes])
+
+
 def planned(nest: Nest, vector_bytes: int) -> Nest:
     """The nest with its loops in order, and the one that is the vector."""
     vector = _vector(nest)
     rows = None if vector is None else _gathered_alike(nest, vector)
     if vector is not None and (rows is not None or _mostly_gathers(nest, vector)):
         vector = None
-    elements = nest.count(nest.outer) * nest.count(nest.inner) * nest.work()
+    once = nest.work() - nest.inner_work()
+    elements = nest.count(nest.outer) * (nest.count(nest.inner) * nest.inner_work() + once)
     nest = nest.replace(
         vector=vector, width=1 if vector is None else vector_width(nest, vector, vector_bytes), elements=elements,
         outer=nest.ordered(nest.outer, vector), inner=nest.ordered(nest.inner, vector))

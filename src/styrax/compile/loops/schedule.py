@@ -79,10 +79,10 @@ class Scheduler:
         vector, width, rows = nest.vector, nest.width, nest.rows
         outer, in_inner = list(nest.outer), vector in nest.inner
         if vector is not None and nest.inner and rows is None:
-            times = self._unrolling(vector, width, nest.work(), 4 if in_inner else 1)
+            times = self._unrolling(vector, width, nest.inner_work(), 4 if in_inner else 1)
             width *= times
             if not in_inner:
-                self.abreast = self._blocks_abreast(times, nest.work())
+                self.abreast = self._blocks_abreast(times, nest.inner_work())
         if vector is not None and not nest.inner and rows is None:
             width *= self._side_by_side(vector, width)
         if not (in_inner and rows is not None):
