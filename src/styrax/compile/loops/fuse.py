@@ -7,7 +7,7 @@ normalised by its maximum and its sum is one group with three passes. Before, an
 
     reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
       t0[i0] = a0
-    point[i4, i5] out0[(30*i4 + i5)] = div(arg0[(30*i4 + i5)], t0[i4])
+    point[i2, i3] out0[(30*i2 + i3)] = div(arg0[(30*i2 + i3)], t0[i2])
 
     group[i0; r0]:
       inner 0: reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32

@@ -12,11 +12,12 @@ in registers and scanned inputs and outputs reached by index. Before, and after:
 
     reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
       t0[i0] = a0
-    point[i4, i5] out0[(30*i4 + i5)] = div(arg0[(30*i4 + i5)], t0[i4])
+    point[i2, i3] out0[(30*i2 + i3)] = div(arg0[(30*i2 + i3)], t0[i2])
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -230,17 +231,15 @@ class Lowering:
 
     def prepare(self, value: Value, out_avals: Sequence[Any]) -> Value:
         """Stores an operand that a bigger result would compute again and again."""
-        if not isinstance(value, Computed) or value.cost < WORTH_KEEPING:
+        mine = self.b.product(value.shape) if isinstance(value, Computed) else 0
+        if not isinstance(mine, int) or not isinstance(value, Computed):
             return value
-        mine = self.b.product(value.shape)
-        for aval in out_avals:
-            theirs = 1
-            for d in getattr(aval, "shape", ()):
-                theirs = theirs * d if isinstance(d, int) else theirs
-            if isinstance(mine, int) and theirs > mine:
-                self.b.declarations.origin = self.origins.get(value)
-                return self.b.materialize(value)
-        return value
+        bigger = any(mine < math.prod(d for d in getattr(aval, "shape", ()) if isinstance(d, int))
+                     for aval in out_avals)
+        if not bigger or value.cost < WORTH_KEEPING:  # (the cost takes a look at all that the value is made of)
+            return value
+        self.b.declarations.origin = self.origins.get(value)
+        return self.b.materialize(value)
 
     # -- blocks ------------------------------------------------------------------------------------
     def block(self, build: Callable[[], Any]) -> tuple[list[Operation], Any]:
