@@ -14,6 +14,7 @@ from styrax import lax
 from styrax.compile.ir.loopir import made_by
 from styrax.compile.loops import (
     address_selection,
+    coalescing,
     fuse,
     index_set_splitting,
     memory,
@@ -103,6 +104,16 @@ def test_choices_for_nests(module):
         if step.name == name:
             assert blocks(module)[0] == program.show()
             assert blocks(module)[1] == step.run(program).show()
+            return
+        program = step.run(program)
+
+
+def test_coalescing():
+    program = Program("docstring", styrax.make_jaxpr(lambda x: jnp.pad(x, ((1, 0), (0, 0))))(
+        np.ones((63, 3), np.float32)))
+    for step in PASSES:
+        if step.name == "nest":
+            assert blocks(coalescing) == [program.show(), step.run(program).show()]
             return
         program = step.run(program)
 

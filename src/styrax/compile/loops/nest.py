@@ -18,6 +18,7 @@ Members that nobody needs are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, Polynomial, coefficient, poly_terms, show, unwrap, walk
@@ -27,6 +28,7 @@ from ..ir.values import Point, Reduce
 from ..lowering.builder import Builder
 from ..lowering.folds import UNROLLED
 from ..program import Program
+from .coalescing import Coalesced, NotAsOne
 from .fuse import Branching, Group, Member, Unit, buffers_read
 from .uses import operation_exprs
 
@@ -205,11 +207,15 @@ class Nest:
         def sub(e: Expr) -> Expr:
             return self.b.arena.substitute(e, mapping, memo, make)
 
+        return self.mapped(sub, sub)
+
+    def mapped(self, where: Callable[[Expr], Expr], what: Callable[[Expr], Expr]) -> Nest:
+        """The nest with the places of stores replaced, and their values and those that are folded."""
         def moved(op: Point | Reduce) -> Point | Reduce:
             if isinstance(op, Point):
-                return Point(op.vars, op.buffer, sub(op.place), sub(op.value))
-            return Reduce(op.outer, op.ranges, op.targets, op.initial, op.combine, op.name, list(map(sub, op.values)),
-                          [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
+                return Point(op.vars, op.buffer, where(op.place), what(op.value))
+            return Reduce(op.outer, op.ranges, op.targets, op.initial, op.combine, op.name, list(map(what, op.values)),
+                          [(buf, where(place), what(value)) for buf, place, value in op.stores])
 
         return self.replace(members=[Member(moved(m.op), m.phase, m.inner) for m in self.members])
 
@@ -315,8 +321,19 @@ def collapse(nest: Nest) -> Nest:
                 loops[i:i + 2] = [merged]
                 nest = nest.rewritten({a: nest.b.int(0), c: merged}).replace(**{which: loops})
                 indices, opaque = nest.accesses()
+            elif a in opaque and not nest.inner and _leaves_lanes_idle(nest.b, extent):
+                with suppress(NotAsOne):
+                    one = Coalesced(nest.b, a, c)
+                    loops[i:i + 2] = [one.both]
+                    nest = nest.mapped(one.place, one.value).replace(outer=loops)
+                    indices, opaque = nest.accesses()
             i -= 1
     return nest
+
+
+def _leaves_lanes_idle(b: Builder, extent: Index) -> bool:
+    """Whether vectors along a loop would be short of numbers, by a fifth at least."""
+    return isinstance(extent, int) and -extent % (b.vector_bytes // 4) * 4 > extent
 
 
 def _walks_as_one(b: Builder, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:

@@ -123,10 +123,11 @@ class Builder:
         if condition.op == "const":
             return self.select(condition, value.at(index), other) if not _true(condition) else value.at(index)
         # an index that is in range anyway needs no guard, only a choice
-        safe = [self._clamped(condition, i, d) for i, d in zip(index, value.shape, strict=True)]
+        safe = [self.guard(condition, i, d) for i, d in zip(index, value.shape, strict=True)]
         return self.select(condition, value.at(safe), other)
 
-    def _clamped(self, condition: Expr, i: Index, extent: Index) -> Expr:
+    def guard(self, condition: Expr, i: Index, extent: Index) -> Expr:
+        """An index that is read where a condition holds, and is in range there; it is not touched elsewhere."""
         i = self.index(i)
         high = extent - 1 if isinstance(extent, int) else None
         if high is not None and i.bounds[0] >= 0 and i.bounds[1] <= high:
