@@ -66,6 +66,7 @@ LIBRARY = {
     "comb": lambda: jax.scipy.special.comb(5, 2),
     "odeint": lambda: ode.odeint(decay, numbers(5), jnp.linspace(0, 1, 3)),
     "gradient of odeint": lambda: jax.grad(lambda y: ode.odeint(decay, y, jnp.linspace(0, 1, 3)).sum())(numbers(5)),
+    "checkpoint": lambda: jax.grad(lambda x: jax.checkpoint(decay)(x, 0).sum())(numbers(5)),
     "associative_scan": lambda: jax.lax.associative_scan(jnp.add, numbers(5)),
 }
 

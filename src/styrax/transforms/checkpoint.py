@@ -8,6 +8,7 @@ that and from the inputs, followed by the linear program.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, ParamSpec, TypeGuard, TypeVar
@@ -106,6 +107,8 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
         return _late(fun)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     programs: dict[Any, tuple[Jaxpr, list[Any], tree.PyTreeDef]] = {}
+    with suppress(TypeError):  # no weak reference to it, or no hash
+        programs = _programs.setdefault(fun, programs)
 
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -137,6 +140,9 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
 
 
 remat = checkpoint
+# of each function, by its arguments: what is found again was compiled, too
+_programs: weakref.WeakKeyDictionary[Any, dict[Any, tuple[Jaxpr, list[Any], tree.PyTreeDef]]] = (
+    weakref.WeakKeyDictionary())
 
 
 def _late(fun: Any) -> Callable:
