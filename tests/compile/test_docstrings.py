@@ -17,6 +17,7 @@ from styrax.compile.loops import (
     coalescing,
     fuse,
     index_set_splitting,
+    loop_unswitching,
     memory,
     multi_row_reduction,
     nest,
@@ -38,6 +39,8 @@ FLOATS = "buffer {}: float32 x {}{}\n"
 DECLARATIONS = {
     address_selection: FLOATS.format("arg0", 6400, " arg") + FLOATS.format("out0", 3200, " out"),
     index_set_splitting: FLOATS.format("arg0", 1000, " arg") + FLOATS.format("out0", 1000, " out"),
+    loop_unswitching: FLOATS.format("arg0", 1000, " arg") + FLOATS.format("arg1", 1, " arg") + FLOATS.format(
+        "out0", 1000, " out"),
     unroll_and_jam: FLOATS.format("arg0", 2080, " arg") + FLOATS.format("arg1", 1536, " arg") + FLOATS.format(
         "out0", 3120, " out"),
     outer_loop_vectorisation: FLOATS.format("arg0", 9000, " arg") + FLOATS.format("out0", 9000, " out"),

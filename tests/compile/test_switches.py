@@ -60,6 +60,10 @@ def rolled_rows(j):
     return lambda x: j.numpy.roll(x, 1, 0)
 
 
+def flagged(j):
+    return lambda x: j.numpy.where(x[0] > 0, j.numpy.exp(x), x)
+
+
 def product(j):
     return lambda a, b: a @ b
 
@@ -124,6 +128,7 @@ PROGRAMS = {
     "interleaving": (records, array(100), array(100), array(100)),
     "register-blocking": (product, array(24, 20), array(20, 32)),
     "multi-row-reduction": (product, array(24, 100), array(100)),
+    "loop-unswitching": (flagged, array(1000)),
     "index-set-splitting": (rolled, array(1000)),
     "address-selection": (rolled_rows, array(40, 100)),
     "outer-loop-vectorisation": (short_rows, array(100, 12)),
