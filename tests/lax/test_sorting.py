@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import styrax
+import styrax.numpy
 from styrax import lax
 from styrax.transforms.api import jvp, vjp, vmap
 from tests.lax.oracle import check, program
@@ -162,3 +164,21 @@ X = np.zeros(7, np.float32)
 def test_errors(run, error):
     with pytest.raises(error):
         program(run)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint16", "int32", "bool", "complex64"])
+def test_eager_rows_of_all_lengths(dtype):
+    """One program sorts short rows and long ones."""
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 2, 7, 63, 64, 65, 300):
+        for shape, axis in (((size,), 0), ((3, size), 1), ((size, 3), 0), ((2, size, 2), 1)):
+            x = rng.integers(-9, 10, shape).astype(dtype)
+            if dtype.startswith("float") and size > 2:
+                x.flat[[0, -1]] = np.nan, -0.0
+            np.testing.assert_array_equal(styrax.numpy.sort(x, axis), np.sort(x, axis))
+            np.testing.assert_array_equal(styrax.numpy.argsort(x, axis), np.argsort(x, axis, kind="stable"))
+    with styrax.enable_x64(True):
+        for size in (0, 1, 64, 65):
+            x, y = rng.integers(-3, 4, (2, size))
+            np.testing.assert_array_equal(styrax.numpy.lexsort((x, y)), np.lexsort((x, y)))
+            np.testing.assert_array_equal(styrax.numpy.sort(x * 1e300), np.sort(x * 1e300))

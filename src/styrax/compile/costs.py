@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.types.index_type import INDEX
-from .ir.expr import COSTS, LOADS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
-from .ir.loopir import Buffer, BufferKind, Call, Copy, Fold, Loop, Statement, Store, Transpose, While, statements
+from .ir.expr import COSTS, LOADS, MAX_SIZE, TRANSCENDENTAL, Arena, Expr, walk
+from .ir.loopir import Buffer, BufferKind, Call, Copy, Fold, If, Loop, Statement, Store, Transpose, While, statements
 
 if TYPE_CHECKING:
     from .ir.placement import Placement
@@ -22,6 +22,8 @@ SHORT = 64  # written out, expressions of more instructions may say much the sam
 MEMBERS = 8  # of a record, at most
 RECORD = 64  # estimated instructions of all members of a record, up to which they are computed side by side
 TURNED = 4  # elements of a matrix that an instruction turns, estimated
+MOVED = 8  # elements that an instruction copies, estimated
+ENDING = 8  # turns of a loop that nobody knows, where programs for all sizes are estimated
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 
 
@@ -157,6 +159,31 @@ def instructions(body: Sequence[Statement], times: float = 1.0, endless: float =
         for inner, often in zip(s.bodies(), turns(s, math.inf), strict=True):
             if often:  # (for ever of nothing is nothing)
                 total += instructions(inner, times * often, endless, called, ending)
+    return total
+
+
+def at_run_time(arena: Arena, body: Sequence[Statement]) -> Expr | None:
+    """`instructions` as an index of sizes that are known when a program runs; None where a loop's length depends on
+    more than these."""
+    total = arena.int(0)
+    for s in body:
+        own = 1 + computing(s.exprs()) + (s.work if isinstance(s, Call) else 0)
+        total = arena.iadd(total, int(own))
+        moved = s.count if isinstance(s, Copy) else arena.imul(s.rows, s.columns) if isinstance(s, Transpose) else 0
+        total = arena.iadd(total, arena.floordiv(arena.index(moved), arena.int(MOVED)))
+        if isinstance(s, If) and not s.condition.deps and not s.condition.reads:  # sizes decide
+            branches = [at_run_time(arena, inner) for inner in s.bodies()]
+            if None in branches:
+                return None
+            total = arena.iadd(total, arena.node("select", (s.condition, *branches), INDEX))  # type: ignore[arg-type]
+            continue
+        for inner in s.bodies():
+            each = at_run_time(arena, inner)
+            times = arena.index(s.extent if isinstance(s, Loop) else ENDING if isinstance(s, While) else 1)
+            if each is None or times.deps or times.reads:
+                return None
+            width = max(s.width, 1) if isinstance(s, Loop) else 1
+            total = arena.iadd(total, arena.floordiv(arena.imul(times, each), arena.int(width)))
     return total
 
 

@@ -6,6 +6,7 @@ gets what it needs from around through an environment.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -537,10 +538,14 @@ class Function:
         width = (s.width or self.module.vector_bytes // 4) if steps else 1
         grain = width  # elements in one iteration of the pool
         work = max(s.work or costs.instructions(s.body), 1)
-        per_claim = max(1, int(CHUNK_WORK // work))
-        if steps:
-            grain = width * per_claim
-            per_claim = 1
+        count = max(1, int(CHUNK_WORK // work))
+        per_claim = str(count)
+        each = costs.at_run_time(self.arena, s.body) if costs.instructions(s.body) == math.inf else None
+        if each is not None:  # little work is not handed out, however long loops might be
+            per_claim = self.op(f"sdiv i64 {CHUNK_WORK}, {self.value(self.arena.iadd(each, 1))}")
+        elif steps:
+            grain = width * count
+            per_claim = "1"
         part, given = self._piece(s, grain)
         total = self.value(self.arena.index(s.extent))
         if grain != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +52,7 @@ def order_bits(b: Builder, x: Any, total: bool = False) -> list[Any]:
 
 
 _INSERTION = 24  # rows up to this length are sorted by insertion
+_FEW = 64  # the same where lengths are known only when the program runs: digits are longer then
 
 
 def from_order_bits(b: Builder, bits: Any, dtype: Any) -> Any:
@@ -115,10 +117,7 @@ class RowSorter:
         ping = n.scratch((size,), dtype)
         with n.loop(size) as i:
             n.store(ping, [i], key(i))
-        if self.short:
-            self._insert(ping)
-            return ping
-        return self._radix(ping, n.scratch((size,), dtype), self._digits(8 * dtype.itemsize), 0)
+        return self._ordered(ping, None if self.short else n.scratch((size,), dtype), 8 * dtype.itemsize, 0)
 
     def by(self, key: Callable[[Any], Any], width: int) -> None:
         """Reorders the positions stably by `key(position)`, an unsigned integer of `width` bits."""
@@ -146,13 +145,9 @@ class RowSorter:
             at = i if first else b.cast(n.load(before, [i]), INDEX)
             word = b.or_(b.shl(b.cast(key(at), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
             n.store(self.ping, [i], word)
-        if self.short:
-            self._insert(self.ping)
-            result = self.ping
-        else:
-            result = self._radix(self.ping, self.pong, self._digits(width), 32)
-            if result is self.pong:
-                self.ping, self.pong = self.pong, self.ping
+        result = self._ordered(self.ping, self.pong, width, 32)
+        if result is self.pong:
+            self.ping, self.pong = self.pong, self.ping
         place = lambda i: b.cast(b.and_(result.at([i]), low), INDEX)
         self.reader = place if first else lambda i: b.cast(before.at([place(i)]), INDEX)
         if not first:
@@ -162,10 +157,35 @@ class RowSorter:
                 n.store(settled, [i], b.cast(self.reader(i), UINT32))
             self.reader = lambda i: b.cast(settled.at([i]), INDEX)
 
+    def _ordered(self, words: Any, spare: Any, width: int, base: int) -> Any:
+        """Sorts words by the `width` bits above bit `base`. Returns the buffer that holds them. Of rows whose length is
+        known only when the program runs, short ones are not sorted by digits, whose counts would take most of the
+        time."""
+        if self.short:
+            self._insert(words)
+            return words
+        passes = self._digits(width)
+        if isinstance(self.size, int):
+            return self._radix(words, spare, passes, base)
+        b, n, result = self.b, self.n, spare if len(passes) % 2 else words
+        self._places_of_counts(passes)  # scratch memory of a branch would be gone for the next key
+        with n.if_(b.le(b.index(self.size), b.index(_FEW))):
+            self._insert(words)
+            if result is spare:
+                with n.loop(self.size) as i:
+                    n.store(spare, [i], n.load(words, [i]))
+        with n.else_():
+            self._radix(words, spare, passes, base)
+        return result
+
+    def _pairs(self) -> Any:
+        """How many neighbours a row has."""
+        return max(self.size - 1, 0) if isinstance(self.size, int) else self.b.isub(self.b.index(self.size), 1)
+
     def _insert(self, words: Any) -> None:
         """Insertion sort of words that are all different."""
         b, n = self.b, self.n
-        with n.loop(max(self.size - 1, 0)) as k:
+        with n.loop(self._pairs()) as k:
             i = b.add(k, b.index(1))
             word = n.load(words, [i])
             insert_word(b, n, words, word, i)
@@ -173,13 +193,7 @@ class RowSorter:
     def _count(self, source: Any, passes: Sequence[tuple[int, int]], base: int) -> list[int]:
         """Histograms of all digits in one pass over the words, turned into first places."""
         b, n = self.b, self.n
-        offsets = []
-        total = 0
-        for _, bits in passes:
-            offsets.append(total)
-            total += 1 << bits
-        if self.histogram is None or self.histogram.shape[0] < total:
-            self.histogram = n.scratch((total,), INDEX)
+        *offsets, total = self._places_of_counts(passes)
         with n.loop(total) as i:
             n.store(self.histogram, [i], b.index(0))
         with n.loop(self.size) as i:
@@ -196,6 +210,14 @@ class RowSorter:
                 n.store(self.histogram, [slot], start)
                 running.set(b.add(start, count))
         return offsets
+
+    def _places_of_counts(self, passes: Sequence[tuple[int, int]]) -> list[int]:
+        """Where the counts of each pass begin in `histogram`, and how many there are of all, for which there is room
+        from here on."""
+        places = list(accumulate((1 << bits for _, bits in passes), initial=0))
+        if self.histogram is None or self.histogram.shape[0] < places[-1]:
+            self.histogram = self.n.scratch((places[-1],), INDEX)
+        return places
 
     def _digit(self, word: Any, shift: int, bits: int) -> Any:
         b = self.b
@@ -244,7 +266,7 @@ class RowSorter:
 
     def _insert_wide(self, words: Any, places: Any) -> None:
         b, n = self.b, self.n
-        with n.loop(max(self.size - 1, 0)) as k:
+        with n.loop(self._pairs()) as k:
             i = b.add(k, b.index(1))
             word, place = n.load(words, [i]), n.load(places, [i])
             j = n.var(INDEX, i)
