@@ -537,7 +537,8 @@ class Function:
         steps = s.kind in (LoopKind.VECTOR, LoopKind.JAMMED)
         width = (s.width or self.module.vector_bytes // 4) if steps else 1
         grain = width  # elements in one iteration of the pool
-        work = max(s.work or costs.instructions(s.body), 1)
+        rows = s.width if s.kind is LoopKind.JAMMED else 1  # each as much work as a turn; lanes are one
+        work = rows * max(s.work or costs.instructions(s.body), 1)
         count = max(1, int(CHUNK_WORK // work))
         per_claim = str(count)
         each = costs.at_run_time(self.arena, s.body) if costs.instructions(s.body) == math.inf else None
