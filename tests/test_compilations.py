@@ -84,6 +84,23 @@ def test_what_is_called_eagerly_again_is_not_compiled_again(name, monkeypatch):
     assert backend.eager.compiled + llvm.compile_count.compiled == before and not asked
 
 
+def test_traced_integers_are_not_kept_with_a_converted_function():
+    class Shift:
+        def __call__(self, x):
+            return x + self.by
+
+    shift = Shift()
+
+    def call(x, by):
+        shift.by = by
+        f, captured = jax.closure_convert(shift, x)
+        return f(x, *captured)
+
+    for n in (2, 3):
+        assert jax.jit(call)(jnp.ones(n), n)[0] == 1 + n
+        assert jax.jit(lambda x, by: call(x, by))(jnp.ones(n), n + 5)[0] == 6 + n
+
+
 def test_a_signature_is_compiled_once():
     traces = []
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.arrays.array import Array
 from ..core.arrays.constants import constant
-from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, eval_jaxpr
 from ..core.settings import config
 from ..core.tracing import errors
 from ..core.tracing.source import api_boundary
@@ -29,7 +29,7 @@ from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, leaf_path, wraps
 from .nested_rules import NestedRules
-from .tracing import abstract_arguments, trace_function
+from .tracing import abstract_arguments, trace_flat, trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
 _NOTHING = object()
@@ -467,15 +467,17 @@ def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, lis
       >>> f(3.0, *consts)
       Array(6., dtype=float32, weak_type=True)
     """
-    _, _, avals = abstract_arguments(fun, example_args, {}, (), "closure_convert")
-    key = (tree.tree_structure(example_args), tuple(avals), config.trace_context(), tuple(state.axis_sizes.items()))
+    flat, leaves, avals = abstract_arguments(fun, example_args, {}, (), "closure_convert")
+    in_tree = tree.tree_structure(example_args)
+    key = (in_tree, tuple(avals), config.trace_context(), tuple(state.axis_sizes.items()))
     known: dict[Any, Function] = {}
     with suppress(TypeError):  # no weak reference to it, or no hash
         known = _converted.setdefault(fun, known)
     if key in known:
         return known[key], []
-    converted, captured = _closure_converted(fun, example_args)
-    if not captured:
+    closed = trace_flat(flat, leaves, avals)
+    converted, captured = _closure_converted(closed, in_tree, flat.structure)
+    if not any(isinstance(c, Tracer) for c in closed.consts):  # integers are not captured, and not to be kept either
         known[key] = converted
     return converted, captured
 
@@ -484,9 +486,8 @@ def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, lis
 _converted: weakref.WeakKeyDictionary[Any, dict[Any, Function]] = weakref.WeakKeyDictionary()
 
 
-def _closure_converted(fun: Function, example_args: tuple[PyTree, ...]) -> tuple[Function, list[Array]]:
-    closed, out_tree = trace_function(fun, example_args, {}, (), "closure_convert")
-    in_tree = tree.tree_structure(example_args)
+def _closure_converted(closed: ClosedJaxpr, in_tree: tree.PyTreeDef,
+                       out_tree: tree.PyTreeDef) -> tuple[Function, list[Array]]:
     hoisted = [isinstance(c, Tracer) and (get_aval(c).is_high or dtypes.issubdtype(get_aval(c).dtype, np.inexact))
                for c in closed.consts]
     captured = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
