@@ -381,6 +381,7 @@ class Function:
             self.accesses.forget(b)
 
     def loop(self, s: loopir.Loop, low: str, high: str) -> None:
+        """Turns of a loop: all of them, or some that begin and end where steps do, or where it ends."""
         if s.kind is LoopKind.VECTOR and s.width != 1 and self.values.lanes is None:
             self._vector_loop(s, low, high)
         elif s.rest is not None:
@@ -445,44 +446,47 @@ class Function:
 
     def _jammed_loop(self, s: loopir.Loop, rest: list[Statement], low: str, high: str) -> None:
         """Whole steps, then the iterations that are left one by one."""
-        if low.isdigit() and high.isdigit():
-            full = str(int(low) + (int(high) - int(low)) // s.width * s.width)
-        else:
-            count = self.op(f"sub i64 {high}, {low}")
-            covered = self.op(f"mul i64 {self.op(f'sdiv i64 {count}, {s.width}')}, {s.width}")
-            full = self.op(f"add i64 {low}, {covered}")
+        full = self._covered(low, high, s.width) if rest else high
         self._counted(s, low, full, str(s.width), None)
-        if rest and full != high:
+        if full != high:
             self._counted(loopir.Loop(s.var, s.extent, rest), full, high, "1", None)
+
+    def _covered(self, low: str, high: str, width: int) -> str:
+        """Where the whole steps of a loop end."""
+        if low.isdigit() and high.isdigit():
+            return str(int(low) + (int(high) - int(low)) // width * width)
+        count = self.op(f"sub i64 {high}, {low}")
+        covered = self.op(f"mul i64 {self.op(f'sdiv i64 {count}, {width}')}, {width}")
+        return self.op(f"add i64 {low}, {covered}")
 
     def _vector_loop(self, s: loopir.Loop, low: str, high: str) -> None:
         width = s.width or max(self.module.vector_bytes // 4, 1)
         static = low.isdigit() and high.isdigit()
+        if isinstance(s.extent, int) and s.extent % width == 0:
+            self._counted(s, low, high, str(width), Lanes(s.var, "", width, None))
+            return
         nested = any(s.bodies()) and any(
             isinstance(x, (loopir.Loop, loopir.While, loopir.If)) for x in statements(s.body))
         if static:
-            n = int(high) - int(low)
-            if n % width == 0:
-                self._counted(s, low, high, str(width), Lanes(s.var, "", width, None))
-                return
             if not s.width and not nested:
                 self._remainder_loops(s, int(low), int(high), width)
                 return
-            if n < width:
+            if int(high) - int(low) < width:
                 self._masked_loop(s, low, high, width)
                 return
         if nested and not code_size.written_twice(s.body, static, self.module.vector_bytes):
             self._masked_loop(s, low, high, width)
             return
-        if static:
-            full = str(int(low) + (int(high) - int(low)) // width * width)
-        else:
-            count = self.op(f"sub i64 {high}, {low}")
-            blocks = self.op(f"sdiv i64 {count}, {width}")
-            covered = self.op(f"mul i64 {blocks}, {width}")
-            full = self.op(f"add i64 {low}, {covered}")
+        full = self._covered(low, high, width)
         self._counted(s, low, full, str(width), Lanes(s.var, "", width, None))
-        self._masked_loop(s, full, high, width)
+        last = max(self.module.vector_bytes // 4, 1)  # one vector for what is left, however many a step takes
+        if last < width and self._own_sums(s):
+            low, width = full, last
+            if static:
+                full = self._covered(low, high, width)
+                self._counted(s, low, full, str(width), Lanes(s.var, "", width, None))
+        if full != high:
+            self._masked_loop(s, full, high, width)
 
     def _remainder_loops(self, s: loopir.Loop, low: int, high: int, width: int) -> None:
         """Whole vectors, and for what is left a half of one, a quarter, and so on. Nothing is stored under a mask: the
