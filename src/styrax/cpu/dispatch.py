@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from . import background, buffer_protocol, llvm
+from . import background, buffer_protocol, floating_point, llvm
 
 _METH_FASTCALL = 0x0080
 _WORDS_AT_MOST = 8  # direct arguments of a native function that `function` can call
@@ -100,7 +100,9 @@ def _program_trampoline(name: str, release: bool) -> str:
 define internal ptr @{name}(ptr %self, ptr %args, i64 %nargs) nounwind {{
 entry:
   %block = alloca i64, i64 %nargs, align 8{OWN}{READ}{SAVE if release else ""}
+  %mode = call i64 @flush_subnormals()
   %status = call i32 %own(ptr %block, ptr @never)
+  call void @set_mode(i64 %mode)
 {RESTORE if release else ""}  %wide = sext i32 %status to i64
   %result = call ptr @PyLong_FromSsize_t(i64 %wide)
   ret ptr %result
@@ -206,7 +208,7 @@ def definition(name: str) -> str:
 
 
 def _calls_source() -> str:
-    text = DECLARATIONS + buffer_protocol.SOURCE
+    text = DECLARATIONS + floating_point.source(floating_point.processor()) + buffer_protocol.SOURCE
     for suffix, release in (("", False), ("_releasing", True)):
         text += _program_trampoline("program" + suffix, release) + definition("program" + suffix)
         text += _word_trampoline("word" + suffix, release) + definition("word" + suffix)

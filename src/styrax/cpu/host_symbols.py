@@ -24,13 +24,13 @@ import numpy as np
 from ..compile.ir.values import is_empty
 from ..compile.lowering.host_calls import calls
 from ..core.tracing.errors import callback_failed
-from . import dispatch, llvm
+from . import dispatch, floating_point, llvm
 from .executable import PLENTY, Executable
 
 _PREFIX = "hostcall_"
 
 # The exception that is set goes to `_failed`.
-_FAILED = """
+_FAILED = floating_point.source(floating_point.processor()) + """
 declare i32 @PyErr_CheckSignals()
 declare ptr @PyObject_CallFunction(ptr, ptr, ...)
 declare void @PyErr_Fetch(ptr, ptr, ptr)
@@ -84,6 +84,19 @@ on:
   ret void
 }
 
+define internal i32 @flushing(ptr %program, ptr %words, ptr %cancel) nounwind {
+  %mode = call i64 @flush_subnormals()
+  %status = call i32 %program(ptr %words, ptr %cancel)
+  call void @set_mode(i64 %mode)
+  ret i32 %status
+}
+
+define i64 @run_elsewhere(ptr %program, ptr %words, ptr %cancel) nounwind {
+  %status = call i32 @flushing(ptr %program, ptr %words, ptr %cancel)
+  %wide = sext i32 %status to i64
+  ret i64 %wide
+}
+
 define i64 @run(ptr %program, ptr %words, ptr %cancel) nounwind {
 entry:
   %me = call i64 @PyThread_get_thread_ident()
@@ -105,7 +118,7 @@ check:
   br i1 %fine, label %start, label %wrong
 start:
   %state = call ptr @PyEval_SaveThread()
-  %status = call i32 %program(ptr %words, ptr %cancel)
+  %status = call i32 @flushing(ptr %program, ptr %words, ptr %cancel)
   call void @PyEval_RestoreThread(ptr %state)
   %late = call i32 @PyErr_CheckSignals()
   %good = icmp eq i32 %late, 0
@@ -151,6 +164,7 @@ STORES  %state = call i32 @PyGILState_Ensure()
   %running = load ptr, ptr %word
   store atomic ptr null, ptr %word monotonic, align 8
   %address = ptrtoint ptr %block to i64
+  %mode = call i64 @keep_subnormals()
   %result = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr @styrax_call, ptr @words, i64 %number, i64 %address)
   %none = icmp eq ptr %result, null
   br i1 %none, label %wrong, label %back
@@ -168,6 +182,7 @@ interrupted:
   br label %end
 end:
   call void @PyGILState_Release(i32 %state)
+  call void @set_mode(i64 %mode)
   ret void
 }
 """
@@ -272,14 +287,14 @@ def _view(addresses: Iterator[int | None], shape: tuple[int, ...], dtype: np.dty
 
 
 @cache
-def _interruptible_run() -> Callable[..., int]:
-    return dispatch.function(_interruptible().address("run"))
+def _run(how: str) -> Callable[..., int]:
+    return dispatch.function(_interruptible().address(how), release=how != "run")  # which lets go of the GIL itself
 
 
 class CallingExecutable(Executable):
     """A compiled program that calls Python functions."""
 
-    __slots__ = ("start",)
+    __slots__ = ()
     trial = PLENTY
 
     def __init__(self, *args: Any):
@@ -288,7 +303,6 @@ class CallingExecutable(Executable):
 
     def take_code(self, library: Any) -> None:
         super().take_code(library)
-        self.start = dispatch.function(self.address, release=True)
         self.entry = self._enter
 
     def _enter(self, *words: int) -> int:
@@ -300,9 +314,9 @@ class CallingExecutable(Executable):
             _runs.add(run)
             if (threading.current_thread() is threading.main_thread()
                     and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
-                status = _interruptible_run()(self.address, *places)
+                status = _run("run")(self.address, *places)
             else:
-                status = self.start(*places) & 0xFFFFFFFF
+                status = _run("run_elsewhere")(self.address, *places)
         finally:
             _state.run = before
             _runs.discard(run)

@@ -28,7 +28,7 @@ emptied by its one executor thread.
 
 from __future__ import annotations
 
-from . import native_memory, native_queue
+from . import floating_point, native_memory, native_queue
 
 # Waiting on a word and waking its waiters, by system.
 _WORDS = {
@@ -76,48 +76,21 @@ define internal void @wake_word(ptr %word, i32 %count) nounwind noinline {
 """,
 }
 
-# Instructions that only one kind of processor has: a pause in a spin loop, the floating-point mode.
+# Instructions that only one kind of processor has: a pause in a spin loop.
 _PROCESSORS = {
     "x86_64": """
 declare void @llvm.x86.sse2.pause()
-declare void @llvm.x86.sse.stmxcsr(ptr)
-declare void @llvm.x86.sse.ldmxcsr(ptr)
 
 define internal void @pause() nounwind alwaysinline {
   call void @llvm.x86.sse2.pause()
   ret void
 }
-define internal i64 @get_mode() nounwind alwaysinline {
-  %slot = alloca i32, align 4
-  call void @llvm.x86.sse.stmxcsr(ptr %slot)
-  %value = load i32, ptr %slot
-  %bits = and i32 %value, -64
-  %wide = zext i32 %bits to i64
-  ret i64 %wide
-}
-define internal void @set_mode(i64 %mode) nounwind alwaysinline {
-  %slot = alloca i32, align 4
-  %value = trunc i64 %mode to i32
-  store i32 %value, ptr %slot
-  call void @llvm.x86.sse.ldmxcsr(ptr %slot)
-  ret void
-}
 """,
     "aarch64": """
 declare void @llvm.aarch64.hint(i32)
-declare i64 @llvm.aarch64.get.fpcr()
-declare void @llvm.aarch64.set.fpcr(i64)
 
 define internal void @pause() nounwind alwaysinline {
   call void @llvm.aarch64.hint(i32 1)
-  ret void
-}
-define internal i64 @get_mode() nounwind alwaysinline {
-  %value = call i64 @llvm.aarch64.get.fpcr()
-  ret i64 %value
-}
-define internal void @set_mode(i64 %mode) nounwind alwaysinline {
-  call void @llvm.aarch64.set.fpcr(i64 %mode)
   ret void
 }
 """,
@@ -508,10 +481,10 @@ def source(processor: str, system: str) -> str:
 
     Raises NotImplementedError for other processors and systems.
     """
-    processor = {"arm64": "aarch64", "amd64": "x86_64"}.get(processor.lower(), processor.lower())
+    processor = floating_point.processor(processor)
     if system not in _WORDS or processor not in _PROCESSORS:
         raise NotImplementedError(f"no native runtime for {processor} under {system}")
-    text = _WORDS[system] + _PROCESSORS[processor] + _THREADS + native_queue.TEXT + native_memory.TEXT + _FORK
+    text = _WORDS[system] + _PROCESSORS[processor] + floating_point.source(processor) + _THREADS + native_queue.TEXT + native_memory.TEXT + _FORK
     if system == "linux":
         text += _FILES
     names = {

@@ -178,6 +178,7 @@ entry:
   %word = getelementptr i8, ptr %queue, i64 QUEUE_WORD
   %sleeping = getelementptr i8, ptr %queue, i64 QUEUE_SLEEPING
   %ring = getelementptr i8, ptr %queue, i64 QUEUE_RING
+  %ignored = call i64 @flush_subnormals()
   %mode = call i64 @get_mode()
   br label %idle
 idle:
