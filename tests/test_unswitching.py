@@ -42,7 +42,19 @@ def rows(np_, x, k):
     return np_.where(k % 2 == 0, np_.exp(-y * y), y[::-1]).ravel()
 
 
-PROGRAMS = [one, negated, part_of_a_condition, either, two, of_an_element, rows]
+def by_sums_of_columns(np_, x, k):
+    y = x.reshape(60, 50)
+    total = y.sum(0)
+    return np_.where(np_.abs(total) > 1, np_.sin(y) * np_.tanh(total), k + 0 * y).ravel()
+
+
+def by_sums_of_rows(np_, x, k):
+    y = x.reshape(50, 60)
+    total = y.sum(1, keepdims=True)
+    return np_.where(total > 1, np_.exp(-y * y), y - k).ravel()
+
+
+PROGRAMS = [by_sums_of_columns, by_sums_of_rows, one, negated, part_of_a_condition, either, two, of_an_element, rows]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)

@@ -71,6 +71,11 @@ WRONG = {
     "closed twice": ("open a0 = 0.0:float32\nfor r0 < 64:\n  a0 add= arg0[r0]\nclose a0\nclose a0",
                      "the accumulator is not open"),
     "assigned, not declared": ("v0 := 1.0:float32\nv0 = 2.0:float32", "v0 is assigned, but not declared"),
+    "lanes branch": ("for i0 < 64 vector(8):\n  if gt(arg0[i0], 0.0:float32):\n    out0[i0] = arg0[i0]",
+                     "branches of their own"),
+    "lanes branch by their sums": (
+        "for i0 < 8 vector(8):\n  open a0 = 0.0:float32\n  for i1 < 8:\n    a0 add= arg0[(i0 + 8*i1)]\n  close a0\n"
+        "  if gt(a0, 0.0:float32):\n    out0[i0] = a0", "branches of their own"),
     "iterations write one place": ("for i0 < 64 parallel:\n  out0[0] = arg0[i0]", "write one place"),
     "iterations write one place inside": (
         "for i0 < 64 parallel:\n  for i1 < 64:\n    out0[i1] = arg0[i0]", "write one place"),

@@ -484,7 +484,8 @@ def source(processor: str, system: str) -> str:
     processor = floating_point.processor(processor)
     if system not in _WORDS or processor not in _PROCESSORS:
         raise NotImplementedError(f"no native runtime for {processor} under {system}")
-    text = _WORDS[system] + _PROCESSORS[processor] + floating_point.source(processor) + _THREADS + native_queue.TEXT + native_memory.TEXT + _FORK
+    text = _WORDS[system] + _PROCESSORS[processor] + floating_point.source(processor)
+    text += _THREADS + native_queue.TEXT + native_memory.TEXT + _FORK
     if system == "linux":
         text += _FILES
     names = {

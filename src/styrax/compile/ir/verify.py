@@ -2,7 +2,7 @@
 
 Names are defined where they are used, and once; accumulators are folded and closed in the scope that opens them; what
 is assigned was declared; iterations of parallel loops write places of their own; an access whose extent is known lies
-inside its buffer; kinds are of their enumerations, and places are indices.
+inside its buffer; lanes take the same branch; kinds are of their enumerations, and places are indices.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def verify(body: Sequence[Statement], name: str = "program") -> None:
 class _Scope:
     """What is known at a place: a stack of what the statements around it define."""
 
-    __slots__ = ("accumulators", "conditional", "extents", "mutables", "names", "own", "parallel", "scratch")
+    __slots__ = ("accumulators", "conditional", "extents", "lanes", "mutables", "names", "own", "parallel", "scratch")
 
     def __init__(self, outer: _Scope | None = None):
         self.names: set[Expr] = set(outer.names) if outer else set()
@@ -38,6 +38,8 @@ class _Scope:
         # of the parallel loop around: what differs with its iterations, and what each of these has for itself
         self.parallel: set[Expr] | None = None if outer is None or outer.parallel is None else set(outer.parallel)
         self.own: set[Expr | Accumulator] = set(outer.own) if outer else set()
+        # of the vector loop around: what differs with its lanes
+        self.lanes: set[Expr] | None = None if outer is None or outer.lanes is None else set(outer.lanes)
         self.scratch: set[Buffer] = set(outer.scratch) if outer else set()
 
 
@@ -113,6 +115,8 @@ class _Verifier:
         elif isinstance(s, loopir.Loop):
             self.loop(s, scope)
         elif isinstance(s, loopir.If | loopir.Switch):
+            if scope.lanes is not None and any(not scope.lanes.isdisjoint(e.deps) for e in s.exprs()):
+                self.fail(s, "lanes take branches of their own")
             for inner in s.bodies():
                 self.block(inner, self.branch(scope))
         elif isinstance(s, loopir.While):
@@ -149,6 +153,8 @@ class _Verifier:
                 inside.parallel = {s.var}
             elif inside.parallel is not None:
                 inside.own.add(s.var)
+            if s.kind is LoopKind.VECTOR and s.width != 1 and scope.lanes is None:
+                inside.lanes = {s.var}
             self.block(inner, inside)
 
     def uses(self, s: Statement, scope: _Scope) -> None:
@@ -174,6 +180,8 @@ class _Verifier:
             if t in scope.names:
                 self.fail(s, f"{t} is defined twice")
             scope.names.add(t)
+            if scope.lanes is not None and (value is None or not scope.lanes.isdisjoint(value.deps)):
+                scope.lanes.add(t)
             if scope.parallel is not None:
                 scope.own.add(t)
                 scope.parallel.add(t)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from ..costs import instructions, size
 from ..ir.expr import BOOL, Expr, walk
-from ..ir.loopir import Buffer, If, Loop, Statement, Store, rewrite, statements
+from ..ir.loopir import Buffer, If, Loop, LoopKind, Statement, Store, rewrite, statements
 from ..lowering.builder import Builder
 from ..program import Program
 from .index_set_splitting import decided
@@ -34,10 +34,11 @@ CANDIDATES = 4  # conditions of a nest that are tried
 
 
 def run(program: Program) -> Program:
-    """Unswitches nests of stores."""
+    """Unswitches nests of stores, but for those in lanes or rows side by side, each of which has an answer of its own."""
     b = program.builder
-    return program.with_statements(rewrite(program.statements, lambda s: _unswitched(b, s),
-                                           inside=lambda s: not _stores_alone(s)))
+    return program.with_statements(rewrite(
+        program.statements, lambda s: _unswitched(b, s),
+        inside=lambda s: not _stores_alone(s) and not (isinstance(s, Loop) and s.kind is not LoopKind.SERIAL)))
 
 
 def _stores_alone(s: Statement) -> bool:
