@@ -17,8 +17,17 @@ from styrax.core.settings import config
 ODD = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, 7.25, -30.0, 50.0, -60.0, 87.0,
        -100.0, 1e-30, -1e-30, 1e30, -1e30]
 RANDOM = list(np.random.default_rng(0).normal(size=20) * 10)
+def flushed(f):
+    """A function that takes subnormal numbers for zeros, and gives none."""
+    def zero(x):
+        return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(0, x), x).astype(x.dtype)
+
+    return lambda *args: zero(f(*map(zero, args)))
+
+
 NUMPY = {"neg": np.negative, "abs": np.abs, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
          "log": np.log, "exp": np.exp, "sqrt": np.sqrt, "pow": np.power, "rsqrt": lambda x: 1 / np.sqrt(x)}
+FLUSHED = {name: flushed(f) for name, f in NUMPY.items()}
 
 
 def real(f):
@@ -119,14 +128,16 @@ def test_row(row, constant, dtype):
     assert got.dtype == dtype
     if level == "strict":
         with np.errstate(all="ignore"):
-            wanted = evaluate(row.left, NUMPY, dict(zip(names, columns, strict=True)), dtype)
+            wanted = evaluate(row.left, FLUSHED, dict(zip(names, columns, strict=True)), dtype)
+        # what is not computed keeps its subnormal numbers
+        kept = np.all([(x == 0) | ~(np.abs(x) < np.finfo(dtype).tiny) for x in columns], 0)
         nan = np.isnan(wanted)
         np.testing.assert_array_equal(np.isnan(got), nan)
-        assert got[~nan].tobytes() == wanted[~nan].tobytes()
+        assert got[kept & ~nan].tobytes() == wanted[kept & ~nan].tobytes()
         return
     info, wrong = np.finfo(dtype), []
     for k, value in enumerate(got):
-        numbers = {**{n: c[k] for n, c in zip(names, columns, strict=True)}, **constants}
+        numbers = {**{n: flushed(np.positive)(c[k]) for n, c in zip(names, columns, strict=True)}, **constants}
         if level == "fast" and (not all(map(math.isfinite, numbers.values())) or
                                 row.left[0] == "mul" and numbers["y"] == 0):
             continue

@@ -32,7 +32,7 @@ def test_sizes(method: str, antialias: bool) -> None:
 def test_usual_sizes(method: str) -> None:
     image = np.random.default_rng(1).normal(size=(128, 120, 3)).astype(np.float32)
     for shape in [(90, 75, 3), (200, 119, 3)]:
-        resized = [p.jit(lambda x, p=p: p.image.resize(x, shape, method))(image) for p in (styrax, jax)]
+        resized = [p.jit(lambda x, p=p, s=shape: p.image.resize(x, s, method))(image) for p in (styrax, jax)]
         np.testing.assert_allclose(*resized, atol=6e-5)  # rounded positions, 1e-5 of up to 128, times slopes
 
 

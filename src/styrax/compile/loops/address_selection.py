@@ -34,7 +34,7 @@ def _rewritten(arena: Arena, body: list[Statement], lanes: frozenset[Expr]) -> l
     out: list[Statement] = []
     for s in body:
         if isinstance(s, Store):
-            value = _merged(arena, s.value, lanes)
+            value = merged(arena, s.value, lanes)
             out.append(s if value is s.value else Store(s.buffer, s.offset, value))
             continue
         if isinstance(s, Together):  # as it was grouped: its stores share what they compute
@@ -47,7 +47,9 @@ def _rewritten(arena: Arena, body: list[Statement], lanes: frozenset[Expr]) -> l
     return body if all(x is y for x, y in zip(body, out, strict=True)) else out
 
 
-def _merged(arena: Arena, value: Expr, lanes: frozenset[Expr]) -> Expr:
+def merged(arena: Arena, value: Expr, lanes: frozenset[Expr]) -> Expr:
+    """A value inside loops over `lanes` with one read for each two of which one is chosen; the same if there are none.
+    """
     nodes = list(walk([value]))
     if not any(n.op == "select" and lanes.isdisjoint(n.args[0].deps) for n in nodes):
         return value
@@ -103,4 +105,4 @@ def _under(arena: Arena, place: Expr, condition: Expr, name: Expr) -> Expr:
     return terms
 
 
-__all__ = ["run"]
+__all__ = ["merged", "run"]

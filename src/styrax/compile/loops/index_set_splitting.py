@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..costs import size
 from ..ir.expr import BOOL, INDEX, Expr, coefficient, const_value, walk
-from ..ir.loopir import Loop, LoopKind, Statement, Store, rewrite
+from ..ir.loopir import Close, Fold, Loop, LoopKind, Open, Statement, Store, rewrite, statements
 from ..lowering.builder import Builder
 from ..program import Program
+from . import address_selection
 
 CUTS = 3  # at most: each adds a copy of the loop
+LONGEST = 1 << 9  # estimated instructions of copies of a nest, at most
+_PLAIN = Store, Fold, Open, Close, Loop
 
 
 def cuts(b: Builder, v: Expr, extent: int, exprs: Sequence[Expr]) -> list[int]:
@@ -67,34 +71,53 @@ def decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def run(program: Program) -> Program:
-    """Splits the vector loops of stores."""
+    """Splits loops of stores and folds, and nests of such loops."""
     b = program.builder
     return program.with_statements(rewrite(program.statements, lambda s: split(b, s)))
 
 
 def split(b: Builder, loop: Statement) -> list[Statement]:
-    """A vector loop of stores as the loops between its cuts, where one of them is most of it and has at least four
-    vectors."""
-    if not isinstance(loop, Loop) or loop.kind is not LoopKind.VECTOR or not loop.width:
+    """A loop as the loops between its cuts, where one of them is most of it and has at least four steps."""
+    if not isinstance(loop, Loop) or loop.kind not in (LoopKind.VECTOR, LoopKind.SERIAL) or not loop.width:
         return [loop]
     extent, v = loop.extent, loop.var
-    if not isinstance(extent, int) or not all(isinstance(s, Store) for s in loop.body):
+    inside = list(statements(loop.body))
+    if not isinstance(extent, int) or not all(isinstance(s, _PLAIN) for s in inside):
         return [loop]
-    between = cuts(b, v, extent, [e for s in loop.body for e in s.exprs()])
+    between = cuts(b, v, extent, [e for s in inside for e in s.exprs()])
     ends = [0, *between, extent]
     longest = max(high - low for low, high in zip(ends, ends[1:], strict=False))
     if not 0 < len(between) <= CUTS or longest < max(4 * loop.width, extent // 2):
         return [loop]
+    if len(inside) > len(loop.body) and (len(between) * size(loop.body) > LONGEST or _selects_addresses(b, inside)):
+        return [loop]
+    stores_alone = all(isinstance(s, Store) for s in inside)
     out: list[Statement] = []
     for low, high in zip(ends, ends[1:], strict=False):
-        i = b.loop_var(high - low) if high - low > 1 else b.int(0)
-        memo: dict[Expr, Expr] = {}
-        mapping = {v: b.iadd(i, low)}
-
-        def at(e: Expr, mapping: dict[Expr, Expr] = mapping, memo: dict[Expr, Expr] = memo) -> Expr:
-            return b.arena.substitute(e, mapping, memo, lambda node, args: decided(b, node, args))
-
-        body: list[Statement] = [Store(s.buffer, at(s.offset), at(s.value)) for s in loop.body if isinstance(s, Store)]
-        out += body if high - low == 1 else [Loop(
-            i, high - low, body, loop.kind, loop.width, loop.work, loop.divisible * (high - low) // extent)]
+        alone = high - low == 1 and stores_alone
+        i = b.int(0) if alone else b.loop_var(high - low)
+        body = _at(b, loop.body, {v: b.iadd(i, low)})
+        out += body if alone else [loop.replace(
+            var=i, extent=high - low, body=body, divisible=loop.divisible * (high - low) // extent)]
     return out
+
+
+def _selects_addresses(b: Builder, inside: Sequence[Statement]) -> bool:
+    """Whether a nest will do with choices between places (see `address_selection`): that is shorter than two nests."""
+    lanes = frozenset(s.var for s in inside if isinstance(s, Loop) and s.kind is LoopKind.VECTOR)
+    return any(address_selection.merged(b.arena, s.value, lanes) is not s.value for s in inside if isinstance(s, Store))
+
+
+def _at(b: Builder, body: Sequence[Statement], mapping: dict[Expr, Expr]) -> list[Statement]:
+    """The statements where a variable has another value, which decides conditions."""
+    memo: dict[Expr, Expr] = {}
+
+    def at(e: Expr) -> Expr:
+        return b.arena.substitute(e, mapping, memo, lambda node, args: decided(b, node, args))
+
+    def change(s: Statement) -> list[Statement]:
+        if isinstance(s, Store):
+            return [Store(s.buffer, at(s.offset), at(s.value))]
+        return [Fold(s.accumulator, [at(e) for e in s.values])] if isinstance(s, Fold) else [s]
+
+    return rewrite(list(body), change)

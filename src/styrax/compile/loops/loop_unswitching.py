@@ -34,7 +34,7 @@ CANDIDATES = 4  # conditions of a nest that are tried
 
 
 def run(program: Program) -> Program:
-    """Unswitches nests of stores, but for those in lanes or rows side by side, each of which has an answer of its own."""
+    """Unswitches nests of stores, but for those in lanes or rows side by side, which have answers of their own."""
     b = program.builder
     return program.with_statements(rewrite(
         program.statements, lambda s: _unswitched(b, s),

@@ -205,13 +205,14 @@ class Lowering:
 
     def _reads_once(self, eqn: JaxprEqn, ins: Sequence[Value]) -> bool:
         """Whether an equation's result needs no element of its operands twice. Members of records are computed side by
-        side only where that is not much."""
-        traits = eqn.primitive.traits
-        if traits.records is not None:
+        side, and pieces in one nest, only where that is not much."""
+        traits, avals = eqn.primitive.traits, [v.aval for v in eqn.invars]
+        if traits.records is not None or traits.pieces is not None:
             out = self.b.avals_out[0]
-            return traits.records(eqn.params, out) and _is_few(out.shape[-1]) and sum(
-                v.cost for v in ins if isinstance(v, Computed)) <= RECORD
-        return traits.once([v.aval for v in eqn.invars], eqn.params) if callable(traits.once) else traits.once
+            return (traits.records is not None and traits.records(eqn.params, out) and _is_few(out.shape[-1])
+                    or traits.pieces is not None and not self.generic and traits.pieces(avals, eqn.params)
+                    ) and sum(v.cost for v in ins if isinstance(v, Computed)) <= RECORD
+        return traits.once(avals, eqn.params) if callable(traits.once) else traits.once
 
     def _read_by_number(self, eqn: JaxprEqn) -> range:
         """The operands that are places where windows begin, of which each number is read for itself."""

@@ -58,6 +58,8 @@ class Traits:
       divides: divides by its second operand.
       once: whether each element of the operands is read once at most, also where results are larger; or a function
         that says so of operands' types and an equation's parameters.
+      pieces: whether results are long pieces of the operands, between which loops are cut, so that what is computed is
+        written where it goes; a function of operands' types and an equation's parameters.
       records: whether results are records, whose members are computed side by side, each once; a function of an
         equation's parameters and the type of its result.
       sharding: how results are spread over a mesh by how the operands are, see `core.programs.spreading`; what is
@@ -69,7 +71,7 @@ class Traits:
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "reduction", "program",
                  "control", "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once",
-                 "records", "windows", "sharding", "factors")
+                 "pieces", "records", "windows", "sharding", "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
@@ -82,6 +84,7 @@ class Traits:
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
                  divides: bool = False,
                  once: bool | Callable[[Sequence[ShapedArray], dict[str, Any]], bool] = False,
+                 pieces: Callable[[Sequence[ShapedArray], dict[str, Any]], bool] | None = None,
                  records: Callable[[dict[str, Any], Any], bool] | None = None,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
@@ -90,7 +93,8 @@ class Traits:
         self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.ordered = ordered
-        self.nan, self.divides, self.once, self.records, self.windows = nan, divides, once, records, windows
+        self.nan, self.divides = nan, divides
+        self.once, self.pieces, self.records, self.windows = once, pieces, records, windows
         self.sharding, self.factors = sharding, factors
 
     def with_(self, **changes: Any) -> Traits:

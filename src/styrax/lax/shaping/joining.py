@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,14 @@ def _makes_records(params: dict[str, Any], out: Any) -> bool:
     return (params["axis"] if "axis" in params else params["dimension"]) == len(out.shape) - 1
 
 
+STRETCH = 16  # elements that are worth a loop of their own
+
+
+def _are_long(avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
+    """Whether each of a few pieces fills vectors."""
+    return len(avals) <= MANY and all(math.prod(x.shape[params["dimension"]:]) >= STRETCH for x in avals)
+
+
 def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
     return m.op1("stablehlo.concatenate", xs, m.avals_out[0], f"dimension = {dimension} : i64")
 
@@ -100,7 +109,7 @@ def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
 concatenate_p = standard_primitive(
     "concatenate", _concatenate_shape, _concatenate_dtype, loops=_concatenate_loops, hlo=_concatenate_hlo
 )
-concatenate_p.declare(movement=True, records=_makes_records, sharding=sharding_rules.concatenation,
+concatenate_p.declare(movement=True, pieces=_are_long, records=_makes_records, sharding=sharding_rules.concatenation,
                       factors=factor_rules.concatenation)
 
 
