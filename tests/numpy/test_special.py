@@ -230,7 +230,7 @@ def test_quantiles_of_the_normal_distribution(dtype):
                                        atol=info.eps ** 2)
         ends = np.array([0, 1, -0.1, 1.1, np.nan, 0.5], dtype)
         np.testing.assert_array_equal(function(ends), [-np.inf, np.inf, np.nan, np.nan, np.nan, 0])
-        assert np.isfinite(function(info.smallest_subnormal))
+        assert np.isfinite(function(info.tiny))  # (smaller numbers count as zero)
         slope = styrax.vmap(styrax.grad(function))(p)
         density = np.exp(-0.5 * scipy.special.ndtri(p.astype(float)) ** 2) / np.sqrt(2 * np.pi)
         usual = density > 1e-30

@@ -304,7 +304,7 @@ def test_complex_extremes(name: str, dtype: str) -> None:
             sides = [wanted, *([wanted.conjugate()] if x.imag == 0 else []),
                      *([-wanted.conjugate()] if x.real == 0 else [])]
             error = min(abs(mpmath.mpc(complex(y)) - side) for side in sides)
-            assert error <= 12 * limits.eps * max(abs(wanted), tiny), (x, y, wanted)
+            assert error <= max(12 * limits.eps * abs(wanted), 2 * tiny), (x, y, wanted)  # or parts are subnormal
 
 
 @pytest.mark.parametrize("exponent", [

@@ -78,4 +78,9 @@ def source(name: str) -> str:
     return text + _SWITCHES.replace("FLUSHING", str(bits)).replace("KEEPING", str(~bits))
 
 
-__all__ = ["processor", "source"]
+def told(ir_text: str) -> str:
+    """A module whose functions say how they run: else LLVM would take tests of numbers for tests of their bits."""
+    return ir_text.replace(" nounwind {\n", ' nounwind "denormal-fp-math"="preserve-sign,preserve-sign" {\n')
+
+
+__all__ = ["processor", "source", "told"]

@@ -17,11 +17,11 @@ from contextlib import suppress
 from ctypes import byref, c_void_p
 
 from ..core.settings import config
-from . import background, instruction_sets, llvm_library, objects, store
+from . import background, floating_point, instruction_sets, llvm_library, objects, store
 from .llvm_library import handle, string, take
 
 # Part of every key: raise it when the passes, the code generation options or the image format change.
-PIPELINE_VERSION = 5
+PIPELINE_VERSION = 6
 
 # Passes by level. 1 trusts the emitter for hoisting and common subexpressions and only tidies up; 2 is LLVM's
 # own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.
@@ -438,7 +438,7 @@ class _Compilation:
             ir_text = f'target datalayout = "{self.layout}"\ntarget triple = "{host().triple}"\n{ir_text}'
         message = c_void_p()
         self.context = lib.LLVMPY_ContextCreate()
-        self.module = lib.LLVMPY_ParseAssembly(self.context, ir_text.encode(), byref(message))
+        self.module = lib.LLVMPY_ParseAssembly(self.context, floating_point.told(ir_text).encode(), byref(message))
         if not self.module or message.value:
             raise CompileError(_with_line(take(message), ir_text))
         message = c_void_p()

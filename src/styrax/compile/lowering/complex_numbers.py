@@ -130,10 +130,13 @@ def shrunk(b: Scalars, x: Expr) -> tuple[Expr, Expr]:
 
 
 def sqrt(b: Scalars, x: Expr) -> Expr:
-    """The root with a real part that is not negative (Kahan's scheme); of huge numbers, those of a sixteenth."""
-    huge = b.gt(greater(b, x), power_of_two(b, 1020 if b.real(x).dtype == np.float64 else 124, b.real(x)))
+    """The root with a real part that is not negative (Kahan's scheme); of huge and of tiny numbers, those of others that
+    have squares, and halves that are not subnormal."""
+    big, double = greater(b, x), b.real(x).dtype == np.float64
+    huge = b.gt(big, power_of_two(b, 1020 if double else 124, big))
+    tiny = b.lt(big, power_of_two(b, -960 if double else -96, big))
     zero, half, one, inf = (b.const(v, b.real(x).dtype) for v in (0, 0.5, 1, np.inf))
-    x = scaled(b, x, b.select(huge, power_of_two(b, -4, zero), one))
+    x = scaled(b, x, b.select(huge, power_of_two(b, -4, zero), b.select(tiny, power_of_two(b, 64, zero), one)))
     re, im = parts(b, x)
     size = modulus(b, x)
     t = b.sqrt(b.mul(half, b.add(size, b.abs(re))))
@@ -141,7 +144,7 @@ def sqrt(b: Scalars, x: Expr) -> Expr:
     right = b.ge(re, zero)
     real = b.select(right, t, other)
     imag = b.copysign(b.select(right, other, t), im)
-    back = b.select(huge, power_of_two(b, 2, zero), one)
+    back = b.select(huge, power_of_two(b, 2, zero), b.select(tiny, power_of_two(b, -32, zero), one))
     real, imag = b.mul(real, back), b.mul(imag, back)
     endless = b.eq(b.abs(im), inf)
     real = b.select(endless, inf, real)
@@ -266,7 +269,7 @@ def atanh(b: Scalars, x: Expr) -> Expr:
     one, quarter, half, two, four = (b.const(v, re.dtype) for v in (1, 0.25, 0.5, 2, 4))
     size = b.abs(re)
     below, above = b.sub(one, size), b.add(one, size)
-    over, down, under, up = (300, -600, -300, 500) if re.dtype == np.float64 else (40, -80, -40, 64)
+    over, down, under, up = (300, -600, -300, 600) if re.dtype == np.float64 else (40, -80, -40, 64)
     big = b.max(b.abs(below), b.abs(im))
     huge, close = b.gt(big, power_of_two(b, over, re)), b.lt(big, power_of_two(b, under, re))
     factor = b.select(huge, power_of_two(b, down, re), b.select(close, power_of_two(b, up, re), one))

@@ -209,7 +209,7 @@ class Scalars:
         if dtype in SMALL_FLOATS:
             return self.cast(self.sign(self.cast(x, F32)), dtype)
         nonzero = self.node("copysign", (one, x), dtype)
-        return self.select(self.or_(self.eq(x, zero), self.ne(x, x)), x, nonzero)
+        return self.select(self.or_(self.eq(x, zero), self.ne(x, x)), self.add(x, x), nonzero)
 
     def min(self, x: Expr, y: Expr) -> Expr:
         """The smaller; NaN where either is NaN."""
@@ -437,14 +437,15 @@ class Scalars:
         wide = F32 if dtype in SMALL_FLOATS else dtype
         ix, iy = self.bitcast(x, bits), self.bitcast(y, bits)
         fx, fy = self.cast(x, wide), self.cast(y, wide)
-        zero, one = self.const(0, bits), self.const(1, bits)
-        top = np.iinfo(bits).min
-        sign_y = self.and_(iy, self.const(top, bits))
-        away = self.eq(self.lt(fx, fy), self.ge(ix, zero))
+        zero, one, top = (self.const(v, bits) for v in (0, 1, np.iinfo(bits).min))
+        sign_y = self.and_(iy, top)
+        # integers in the order of the numbers, subnormal ones included
+        kx, ky = (self.select(self.lt(i, zero), self.sub(top, i), i) for i in (ix, iy))
+        away = self.eq(self.lt(kx, ky), self.ge(ix, zero))
         step = self.select(away, self.add_bits(ix, 1), self.add_bits(ix, -1))
         from_zero = self.node("or", (sign_y, one), bits)
-        moved = self.select(self.eq(fx, self.const(0, wide)), from_zero, step)
-        same = self.select(self.eq(fx, fy), iy, moved)
+        moved = self.select(self.eq(kx, zero), from_zero, step)
+        same = self.select(self.eq(kx, ky), iy, moved)
         nan = self.bitcast(self.const(np.nan, dtype), bits)
         out = self.select(self.or_(self.ne(fx, fx), self.ne(fy, fy)), nan, same)
         return self.bitcast(out, dtype)

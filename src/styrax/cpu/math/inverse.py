@@ -64,7 +64,7 @@ def atan_of_ratio(b: Block, y: Register, x: Register | float) -> tuple[Register,
     difference = b.select(b.eq(y, x), b.constant(0.0), y - x)
     numerator = b.select(large, -x, b.select(middle, difference, y))
     denominator = b.select(large, y, b.select(middle, y + x, x))
-    t = numerator / b.at_least(denominator, b.pick(2.0**-149, 2.0**-1074))
+    t = numerator / b.at_least(denominator, b.pick(2.0**-126, 2.0**-1022))
     z = t * t
     quarters = b.select(large, b.constant(2.0), b.select(middle, b.constant(1.0), 0.0))
     return quarters, t, t * (z * b.poly(z, b.pick(*ATAN_ROW)))
