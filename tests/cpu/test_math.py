@@ -250,7 +250,7 @@ def test_special_values_of_others(dtype):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_remainders_are_exact(dtype):
-    """Of quotients of all sizes, multiples and what has no remainder, of numbers whose last places are no subnormals."""
+    """Of quotients of all sizes, multiples and what has no remainder; last places are not subnormal."""
     rng = np.random.default_rng(12)
     info = np.finfo(DTYPES[dtype])
     least = info.tiny * 2.0 ** (info.nmant + 1)

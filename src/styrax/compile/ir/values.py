@@ -80,13 +80,14 @@ class Computed(Value):
             b = self.builder
             index = b.loop_vars(self.shape)
             evaluations = b.evaluations
-            element = self._looked_at(index)
+            element = self.looked_at(index)
             self._probe, self._work = (index, element), b.evaluations - evaluations
             if element.op == "const":  # everywhere: there is no need to ask operands, of which it may have many
                 self.function = lambda _: element
         return self._probe
 
-    def _looked_at(self, index: Sequence[Index]) -> Expr:
+    def looked_at(self, index: Sequence[Index]) -> Expr:
+        """The element at an index for those who only want to know what it is made of."""
         b = self.builder
         before, b.probing = b.probing, True
         try:
@@ -98,7 +99,7 @@ class Computed(Value):
         """What each of so many members of a record costs, along the last dimension, where its number is known."""
         b = self.builder
         index = b.loop_vars(self.shape[:-1])
-        return [self._looked_at((*index, b.int(k))).cost for k in range(count)]
+        return [self.looked_at((*index, b.int(k))).cost for k in range(count)]
 
     @property
     def cost(self) -> int:

@@ -77,7 +77,7 @@ def run(program: Program) -> Program:
 
 
 def split(b: Builder, loop: Statement) -> list[Statement]:
-    """A loop as the loops between its cuts, where one of them is most of it and has at least four steps."""
+    """A loop as the loops between its cuts, where one of them has at least four steps."""
     if not isinstance(loop, Loop) or loop.kind not in (LoopKind.VECTOR, LoopKind.SERIAL) or not loop.width:
         return [loop]
     extent, v = loop.extent, loop.var
@@ -87,7 +87,7 @@ def split(b: Builder, loop: Statement) -> list[Statement]:
     between = cuts(b, v, extent, [e for s in inside for e in s.exprs()])
     ends = [0, *between, extent]
     longest = max(high - low for low, high in zip(ends, ends[1:], strict=False))
-    if not 0 < len(between) <= CUTS or longest < max(4 * loop.width, extent // 2):
+    if not 0 < len(between) <= CUTS or longest < 4 * loop.width:
         return [loop]
     if len(inside) > len(loop.body) and (len(between) * size(loop.body) > LONGEST or _selects_addresses(b, inside)):
         return [loop]

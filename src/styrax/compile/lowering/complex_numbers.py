@@ -130,7 +130,7 @@ def shrunk(b: Scalars, x: Expr) -> tuple[Expr, Expr]:
 
 
 def sqrt(b: Scalars, x: Expr) -> Expr:
-    """The root with a real part that is not negative (Kahan's scheme); of huge and of tiny numbers, those of others that
+    """The root with a real part that is not negative (Kahan's scheme); of huge and tiny numbers, those of others that
     have squares, and halves that are not subnormal."""
     big, double = greater(b, x), b.real(x).dtype == np.float64
     huge = b.gt(big, power_of_two(b, 1020 if double else 124, big))

@@ -33,7 +33,7 @@ from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
 from ..costs import MEMBERS, RECORD, WORTH_KEEPING
-from ..ir.expr import BOOL, Expr, Index, unwrap
+from ..ir.expr import BOOL, COSTS, Expr, Index, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
 from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
 from ..jaxprs.rewriting import called
@@ -208,10 +208,10 @@ class Lowering:
         side, and pieces in one nest, only where that is not much."""
         traits, avals = eqn.primitive.traits, [v.aval for v in eqn.invars]
         if traits.records is not None or traits.pieces is not None:
-            out = self.b.avals_out[0]
+            out, computed = self.b.avals_out[0], [v for v in ins if isinstance(v, Computed)]
             return (traits.records is not None and traits.records(eqn.params, out) and _is_few(out.shape[-1])
                     or traits.pieces is not None and not self.generic and traits.pieces(avals, eqn.params)
-                    ) and sum(v.cost for v in ins if isinstance(v, Computed)) <= RECORD
+                    and _share_little(computed)) and sum(v.cost for v in computed) <= RECORD
         return traits.once(avals, eqn.params) if callable(traits.once) else traits.once
 
     def _read_by_number(self, eqn: JaxprEqn) -> range:
@@ -286,6 +286,19 @@ def physical_dtype(aval: Any) -> ScalarType:
     if aval.dtype == dtypes.float0:  # has no values: any will do
         return BOOL
     return aval.dtype if isinstance(aval.dtype, np.dtype) else np.dtype(np.uint32)
+
+
+def _share_little(values: Sequence[Computed]) -> bool:
+    """Whether values of one rank have hardly anything in common that would be computed again for each of them."""
+    if len(values) < 2:
+        return True
+    index = values[0].builder.loop_vars(values[0].shape)
+    elements = [v.looked_at(index) for v in values]
+
+    def computing(exprs: Sequence[Expr]) -> int:
+        return sum([COSTS.get(n.op, 1) for n in walk(exprs) if n.op != "load"])
+
+    return sum([computing([e]) for e in elements]) - computing(elements) < WORTH_KEEPING
 
 
 def _is_few(members: Index) -> bool:

@@ -94,12 +94,12 @@ def _makes_records(params: dict[str, Any], out: Any) -> bool:
     return (params["axis"] if "axis" in params else params["dimension"]) == len(out.shape) - 1
 
 
-STRETCH = 16  # elements that are worth a loop of their own
+FEW, STRETCH = 4, 16  # loops that one is cut into at most, and elements that are worth one
 
 
 def _are_long(avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
     """Whether each of a few pieces fills vectors."""
-    return len(avals) <= MANY and all(math.prod(x.shape[params["dimension"]:]) >= STRETCH for x in avals)
+    return len(avals) <= FEW and all(math.prod(x.shape[params["dimension"]:]) >= STRETCH for x in avals)
 
 
 def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
