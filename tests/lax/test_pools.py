@@ -9,6 +9,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
+from styrax.compile.pipeline import compile_to_loops
 
 # shape, window, strides, padding, dilation of the array, dilation of the window
 WINDOWS = [
@@ -96,3 +97,17 @@ def test_gradients_go_to_the_first_of_the_greatest(case, kind):
     assert float((slope * weights).sum()) == pytest.approx(float((direction * expected[inside]).sum()), rel=1e-5)
     for run in (pull, jax.jit(pull)):
         np.testing.assert_array_equal(np.asarray(run(jnp.asarray(weights))[0]), expected[inside])
+
+
+@pytest.mark.parametrize("strides", [1, 2, 3])
+@pytest.mark.parametrize("name", ["exp", "a chain"])
+def test_what_several_windows_read_is_computed_once(name, strides):
+    f = {"exp": lambda np_, x: np_.exp(x), "a chain": lambda np_, x: 2 * (x * x + x) - 1}[name]
+    step = (1, strides, strides)
+    pool = lambda x: lax.reduce_window(f(jnp, x), 0.0, lax.add, (1, 3, 3), step, "SAME")
+    x = np.random.default_rng(0).normal(size=(4, 20, 33)).astype(np.float32)
+    wanted = by_hand(f(np, x), np.sum, 0, (1, 3, 3), step, "SAME", 1, 1)
+    np.testing.assert_allclose(jax.jit(pool)(x), wanted, rtol=1e-5, atol=1e-4)
+    text = compile_to_loops(jax.make_jaxpr(pool)(x), "f").show()
+    if strides < 3:  # windows overlap
+        assert text.count("exp(" if name == "exp" else ", 1.0:float32)") == 1, text

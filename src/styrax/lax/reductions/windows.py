@@ -199,12 +199,18 @@ def _separately(shape: Sequence[Any], out: Sequence[Any], window: Sequence[int],
     return dims[:-1] if stepwise < at_once else []
 
 
+def _windows_of_an_element(window: Sequence[int], strides: Sequence[int]) -> int:
+    """How many windows an element is in, about."""
+    return math.prod([-(-n // step) for n, step in zip(window, strides, strict=True)])
+
+
 def _fold_at_once(b: Builder, x: Any, kind: str, shape: Sequence[Any], window_dimensions: Sequence[int],
                   **window: Any) -> Any:
     start = b.const(IDENTITIES[kind](x.dtype)[()], x.dtype)
     combine = combine_scalars(kind) if np.dtype(x.dtype).kind == "c" else kind
     if x.dtype == np.bool_:
         combine = {"min": "and", "max": "or"}.get(kind, kind)
+    x = b.materialize_if_reused(x, _windows_of_an_element(window_dimensions, window["window_strides"]))
 
     def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any]:
         place, inside = read_window(b, x, index, tap, **window)
@@ -224,6 +230,8 @@ def _reduce_window_loops(b: Builder, *values: Any, jaxpr: Jaxpr, consts: Any, wi
         folded = _fold_windows(b, operands[0], kind, window_dimensions, **window)
         return [b.value(folded.shape, folded.dtype, lambda i: join_scalars(b, kind, starts[0], folded.at(i)))]
     there = b.const(True, np.bool_)
+    times = _windows_of_an_element(window_dimensions, window["window_strides"])
+    operands = [b.materialize_if_reused(x, times) for x in operands]
 
     def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any, ...]:
         elements, inside = [], None
