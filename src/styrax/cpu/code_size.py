@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..compile import costs
-from ..compile.ir.loopir import Fold, Statement, Store, Together
+from ..compile.ir.loopir import Fold, Open, Statement, Store, Together, statements
 from ..compile.registers import is_avx512
 
 FEW_TURNS, WRITTEN_OUT = 4, 32  # turns of a vector loop, and their estimated instructions, that are written out
@@ -17,6 +17,13 @@ def written_out(body: Sequence[Statement], turns: int) -> bool:
     """Whether a vector loop has so few turns, and so little in them, that they are written one after the other."""
     return (turns <= FEW_TURNS and turns * costs.size(body) <= WRITTEN_OUT
             and all(isinstance(s, (Store, Fold, Together)) for s in body))
+
+
+def has_own_sums(body: Sequence[Statement]) -> bool:
+    """Whether a loop folds into no accumulator from outside, which has lanes of its own: it may run in fewer."""
+    inside = list(statements(body))
+    opened = {s.accumulator for s in inside if isinstance(s, Open)}
+    return all(s.accumulator in opened for s in inside if isinstance(s, Fold))
 
 
 def written_twice(body: Sequence[Statement], static: bool, vector_bytes: int) -> bool:

@@ -15,7 +15,7 @@ from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.number_types import is_complex, part_dtype
-from . import code_size, instructions, ramps
+from . import code_size, divergence, instructions, ramps
 from .accesses import AHEAD
 from .exchanges import Exchanges
 from .expressions import Values
@@ -40,6 +40,7 @@ class Function:
         self.accesses = values.accesses
         self.frame: Frame = Frame(writer, values, None if parent is None else parent.frame)
         self.nested = parent is not None
+        self.uniform: frozenset[Expr] = frozenset()  # scalars of the loop over lanes that have none
         self.exchanges = Exchanges(writer, values)
         self.arena, self.module, self.op, self.line, self.value = (
             writer.arena, writer.module, writer.op, writer.line, values.value)
@@ -129,7 +130,7 @@ class Function:
         return name
 
     def _declare(self, s: loopir.Declare) -> None:
-        lanes = self.values.lanes.width if self.values.lanes is not None else 1
+        lanes = self.values.lanes.width if self.values.lanes is not None and s.target not in self.uniform else 1
         with self.writer.scope(statement=True):
             name = self.values.for_slot(s.target, s.value, lanes) if s.value is not None else None
             slot = self._slot(s.target, lanes)
@@ -434,6 +435,8 @@ class Function:
             lanes.base = i
             previous, self.values.lanes = self.values.lanes, lanes
             self.values.vectors.add(lanes.var)
+            writes = self.frame.writes(s.body)
+            self.uniform = divergence.uniform(s.body, s.var, lambda e: not writes.isdisjoint(self.values.buffers(e)))
         self.values.depths[s.var] = len(self.writer.scopes) - 1
         self.values.names[s.var] = i
         self.exchanges.turn(self.exchanges.buffers(s.body))
@@ -480,7 +483,7 @@ class Function:
         full = self._covered(low, high, width)
         self._counted(s, low, full, str(width), Lanes(s.var, "", width, None))
         last = max(self.module.vector_bytes // 4, 1)  # one vector for what is left, however many a step takes
-        if last < width and self._own_sums(s):
+        if last < width and code_size.has_own_sums(s.body):
             low, width = full, last
             if static:
                 full = self._covered(low, high, width)
@@ -501,7 +504,7 @@ class Function:
         if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:
             with self.writer.scope(self.frame.writes(s.body)):
                 count = int(high) - int(low)
-                while width // 2 >= count and self._own_sums(s):
+                while width // 2 >= count and code_size.has_own_sums(s.body):
                     width //= 2
                 if count == width:
                     self._body(s, low, Lanes(s.var, low, width, None) if width > 1 else None)
@@ -528,12 +531,6 @@ class Function:
             again = self.op(f"icmp slt i64 {following}, {high}")
             self.line(f"br i1 {again}, label %{head}, label %{end}")
         self.writer.start(end)
-
-    def _own_sums(self, s: loopir.Loop) -> bool:
-        """Whether a loop folds into no accumulator from outside, which has lanes of its own."""
-        inside = list(statements(s.body))
-        opened = {x.accumulator for x in inside if isinstance(x, loopir.Open)}
-        return all(x.accumulator in opened for x in inside if isinstance(x, loopir.Fold))
 
     # -- threads -----------------------------------------------------------------------------------------------
     def _parallel(self, s: loopir.Loop) -> None:

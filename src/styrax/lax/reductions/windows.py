@@ -231,11 +231,11 @@ def _reduce_window_loops(b: Builder, *values: Any, jaxpr: Jaxpr, consts: Any, wi
         return [b.value(folded.shape, folded.dtype, lambda i: join_scalars(b, kind, starts[0], folded.at(i)))]
     there = b.const(True, np.bool_)
     times = _windows_of_an_element(window_dimensions, window["window_strides"])
-    operands = [b.materialize_if_reused(x, times) for x in operands]
+    arrays = [b.materialize_if_reused(x, times) for x in operands]
 
     def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any, ...]:
         elements, inside = [], None
-        for x, init in zip(operands, starts, strict=True):
+        for x, init in zip(arrays, starts, strict=True):
             place, inside = read_window(b, x, index, tap, **window)
             elements.append(x.at(place) if inside is None else b.load_if(inside, x, place, init))
         return (*elements, there if inside is None else inside)
@@ -246,7 +246,7 @@ def _reduce_window_loops(b: Builder, *values: Any, jaxpr: Jaxpr, consts: Any, wi
         out = scalar_program(b, closed, [*accumulated[:n], *elements[:n]])
         return (*(b.select(inside, new, old) for new, old in zip(out, accumulated[:n], strict=True)), there)
 
-    dtypes_of = [*(x.dtype for x in operands), np.bool_]
+    dtypes_of = [*(x.dtype for x in arrays), np.bool_]
     return b.reduce(b.avals_out[0].shape, window_dimensions, dtypes_of, combine, [*starts, there], body)[:n]
 
 
