@@ -1,8 +1,8 @@
 """The floating-point mode that programs run in, as LLVM IR: subnormal numbers count as zero, as under XLA.
 
-Results are JAX's to the last zero by that; and Intel's processors take some 150 cycles more for each instruction that
-meets a subnormal number, so that what decays, an unstable recurrence or a kernel of far points, would take several
-times as long as it does there. Only programs run so: Python that they call has the mode of before.
+Results are JAX's to the last zero by that; and some processors take so much longer for each instruction that meets a
+subnormal number that what decays, a stable recurrence or a kernel of far points, would take several times as long.
+Only programs run so: Python that they call has the mode of before.
 """
 
 from __future__ import annotations
