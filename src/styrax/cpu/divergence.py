@@ -9,23 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..compile.ir.expr import Expr
-from ..compile.ir.loopir import Close, Declare, Let, Set, Statement, While, statements
+from ..compile.ir.loopir import Buffer, Close, Declare, Let, Set, Statement, While, statements
 
 
-def uniform(body: Sequence[Statement], lane: Expr, written: Callable[[Expr], bool]) -> frozenset[Expr]:
-    """The scalars declared in the body of a loop over lanes that are the same in all of them. `written` tells whether
-    an expression reads what the loop writes."""
+def uniform(body: list[Statement], lane: Expr, writes: Callable[[list[Statement]], frozenset[Buffer]],
+            reads: Callable[[Expr], frozenset[Buffer]]) -> frozenset[Expr]:
+    """The scalars declared in the body of a loop over lanes that are the same in all of them. `writes` and `reads` tell
+    which memory statements write and an expression reads."""
     inside = list(statements(body))
     declared = {s.target for s in inside if isinstance(s, Declare)}
     if not declared:
         return frozenset()
-    varying = {lane, *(t for s in inside if isinstance(s, Close) for t in s.accumulator.targets)}
+    memory = writes(body)
+    varying: set[Expr] = {lane, *(t for s in inside if isinstance(s, Close) for t in s.accumulator.targets)}
+
+    def varies(e: Expr) -> bool:
+        return not e.deps.isdisjoint(varying) or not memory.isdisjoint(reads(e))
+
     values = list(_assigned(inside))
     loops = [s for s in inside if isinstance(s, While)]
     while True:
-        found = {t for t, e in values if t not in varying and _varies(e, varying, written)}
+        found = {t for t, e in values if t not in varying and varies(e)}
         for s in loops:  # each lane has turns of its own
-            if _varies(s.condition, varying, written):
+            if varies(s.condition):
                 found |= {t for t, _ in _assigned(list(statements([s])))} - varying
         if not found:
             return frozenset(declared - varying)
@@ -39,10 +45,6 @@ def _assigned(inside: Sequence[Statement]) -> Iterator[tuple[Expr, Expr]]:
             yield s.target, s.value  # type: ignore[misc]
         elif isinstance(s, Set):
             yield from zip(s.targets, s.values, strict=True)
-
-
-def _varies(e: Expr, varying: set[Expr], written: Callable[[Expr], bool]) -> bool:
-    return not e.deps.isdisjoint(varying) or written(e)
 
 
 __all__ = ["uniform"]

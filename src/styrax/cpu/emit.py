@@ -435,8 +435,7 @@ class Function:
             lanes.base = i
             previous, self.values.lanes = self.values.lanes, lanes
             self.values.vectors.add(lanes.var)
-            writes = self.frame.writes(s.body)
-            self.uniform = divergence.uniform(s.body, s.var, lambda e: not writes.isdisjoint(self.values.buffers(e)))
+            self.uniform = divergence.uniform(s.body, s.var, self.frame.writes, self.values.buffers)
         self.values.depths[s.var] = len(self.writer.scopes) - 1
         self.values.names[s.var] = i
         self.exchanges.turn(self.exchanges.buffers(s.body))
