@@ -247,6 +247,18 @@ def test_eager_operations_that_unify_sizes_are_found(tmp_path):
     assert again[:-1] == first[:-1] and again[-1] == "disk"
 
 
+def test_libraries_that_programs_call_are_opened_ahead(tmp_path):
+    waits = ("\nfrom styrax.cpu import background, kept_programs, libraries\n"
+             "for done in kept_programs._ahead: done.wait()\n"
+             "with background._changed: background._changed.wait_for(lambda: not background._works, 20)\n"
+             "print(len(libraries._opened))")
+    start = prints("jnp.asarray(x)") + waits  # calls none
+    assert run(prints("jax.jit(jnp.sin)(x)"), tmp_path)[-1] == "compiler"
+    assert run(start, tmp_path)[-1] == "0"
+    run(prints("jax.jit(lambda a: a @ a)(np.ones((300, 300), 'f4'))"), tmp_path)
+    assert run(start, tmp_path)[-1] == "1"
+
+
 def test_a_program_is_written_though_the_process_ends_at_once(tmp_path):
     code = prints("jax.jit(lambda x: jnp.sin(x) + jnp.cos(x))(x)")
     run(code, tmp_path)

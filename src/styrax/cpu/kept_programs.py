@@ -34,6 +34,7 @@ _FOLDER = os.path.dirname(os.path.dirname(__file__))  # other copies of the pack
 _stores: dict[str, tuple[store.Store, bool]] = {}
 _writer = background.Backlog("styrax-keep", to_the_end=True, patience=0.3)
 _USUAL = store.digest(b"files", _FOLDER.encode())  # the entry with the files that lists of modules have
+_CALLING = store.digest(b"libraries", _FOLDER.encode())  # one that is there where programs call BLAS or LAPACK
 _ahead: list[threading.Event] = []  # set when they have been looked at
 
 
@@ -56,7 +57,8 @@ def expected() -> bool:
 
 
 def look_ahead() -> None:
-    """Looks in a thread at the files that programs on disk will be asked to be as old as."""
+    """Looks in a thread at the files that programs on disk will be asked to be as old as, and opens the libraries that
+    they call."""
     done = threading.Event()
 
     def look() -> None:
@@ -65,6 +67,10 @@ def look_ahead() -> None:
             listed = None if place is None else place[0].get(_USUAL)
             if listed is not None:
                 file_states.look(listed.decode(errors="surrogateescape").split("\0"))
+            if place is not None and _CALLING in place[0]:
+                from . import libraries
+
+                libraries.open_ahead()
         finally:
             done.set()
 
@@ -140,6 +146,8 @@ class Request:
                 files = sorted(before.union(file for file, _ in modules))
                 kept.put(_USUAL, "\0".join(files).encode(errors="surrogateescape"))
         called = {word for text in made.units for word in re.findall(r"@(\w+)", text)}
+        if _CALLING not in kept and any(word.startswith(("blas_", "lapack_")) for word in called):
+            kept.put(_CALLING, b"")
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             arrays = [c if type(c) is int else np.asarray(c) for c in constants]
             kept.put(key, digest + pickle.dumps((tuple(made.interface), arrays, made.units, made.level, made.hasty,

@@ -35,7 +35,6 @@ import ctypes
 import os
 import sys
 import threading
-from glob import glob
 
 from . import background
 
@@ -54,13 +53,16 @@ def path() -> str | None:
     if spec is None or not spec.origin:
         raise ImportError("styrax needs SciPy for its BLAS and LAPACK")
     package = os.path.dirname(spec.origin)
-    for pattern in (os.path.join(package + ".libs", "libscipy_openblas-*"),
-                    os.path.join(package + ".libs", "libopenblas*"),
-                    os.path.join(package, ".dylibs", "libscipy_openblas.*"),
-                    os.path.join(package, ".dylibs", "libopenblas*")):
-        for file in sorted(glob(pattern)):
-            if "64_" not in os.path.basename(file):  # the variant with 64-bit integers
-                return file
+    for folder, names in ((package + ".libs", ("libscipy_openblas-", "libopenblas")),
+                          (os.path.join(package, ".dylibs"), ("libscipy_openblas.", "libopenblas"))):
+        try:
+            files = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        for name in names:
+            for file in files:
+                if file.startswith(name) and "64_" not in file:  # the variant with 64-bit integers
+                    return os.path.join(folder, file)
     return None
 
 

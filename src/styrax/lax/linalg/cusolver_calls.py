@@ -9,13 +9,13 @@ import math
 from typing import Any
 
 from ..indexing.static_slicing import slice_in_dim
-from .cholesky import cholesky_p
+from .cholesky_factors import cholesky_p
 from .eigen import eigh_p, tridiagonal_p
 from .library_calls import boolean, by_library, call, unless
-from .lu import lu_p, lu_pivots_to_permutation_p
+from .lu_factors import lu_p, lu_pivots_to_permutation_p
 from .matrices import INT32, adjoint, band, real_dtype
-from .qr import geqrf_p, householder_product_p, ormqr_p
-from .svd import svd_p
+from .qr_factors import geqrf_p, householder_product_p, ormqr_p
+from .singular_values import svd_p
 
 LIBRARY = "cusolver"
 JACOBI = 1024  # rows and columns up to which singular values are found by rotations

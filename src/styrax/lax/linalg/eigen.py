@@ -25,7 +25,7 @@ from ..reductions.reduce import reduce_sum
 from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from ..shaping.filling import full_like
 from ..sorting.sort import take_along
-from .lu import lu
+from .lu_factors import lu
 from .matrices import (
     INT32,
     Routine,
@@ -50,7 +50,7 @@ from .matrices import (
     working,
     zeros_for,
 )
-from .qr import BLOCK
+from .qr_factors import BLOCK
 from .triangular import triangular_solve
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from ..indexing.static_slicing import slice_in_dim
 from ..shaping.filling import pad
 from . import cusolver_calls as cusolver_calls
 from . import double_shifts, elimination, jacobi, lapack_calls, qr_iteration, reflections
-from .cholesky import cholesky_p
+from .cholesky_factors import cholesky_p
 from .eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
 from .factor_updates import cholesky_update_p, tridiagonal_solve_p
 from .library_calls import Rule, otherwise, program
-from .lu import lu_p, lu_pivots_to_permutation_p
+from .lu_factors import lu_p, lu_pivots_to_permutation_p
 from .matrices import INT32, band, is_complex
-from .qr import geqrf_p, householder_product_p, ormqr_p, qr_p
-from .svd import svd_p
+from .qr_factors import geqrf_p, householder_product_p, ormqr_p, qr_p
+from .singular_values import svd_p
 
 
 def _cholesky(m: Any, x: Any) -> list[Any]:

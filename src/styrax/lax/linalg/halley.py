@@ -14,8 +14,8 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms.jit import jit
 
 from ..casting import as_array
-from .cholesky import cholesky
-from .qr import qr
+from .cholesky_factors import cholesky
+from .qr_factors import qr
 from .triangular import triangular_solve
 
 

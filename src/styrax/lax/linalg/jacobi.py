@@ -18,7 +18,7 @@ from styrax.core.types import dtypes
 
 from ..sorting.sort import take_along
 from .matrices import INT32, adjoint, band, identity, is_complex, matmul, real_dtype, shape_of
-from .qr import qr
+from .qr_factors import qr
 
 SWEEPS = 40  # at most; some ten are needed
 

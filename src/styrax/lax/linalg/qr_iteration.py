@@ -17,7 +17,7 @@ from styrax.core.types import dtypes
 
 from .eigen import diagonal
 from .matrices import INT32, adjoint, band, complex_dtype, identity, is_complex, matmul, shape_of
-from .qr import householder_product
+from .qr_factors import householder_product
 from .reflections import hessenberg
 
 SWEEPS = 30  # for each eigenvalue, at most; two or three are needed

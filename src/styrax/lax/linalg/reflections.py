@@ -14,7 +14,7 @@ from styrax.core.hooks import lax
 from styrax.core.tracing.trace import get_aval
 
 from .matrices import INT32, adjoint, band, identity, is_complex, matmul, real_dtype, shape_of
-from .qr import householder_product
+from .qr_factors import householder_product
 
 
 def _dot(x: Any, y: Any) -> Any:

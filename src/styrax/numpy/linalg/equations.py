@@ -17,14 +17,13 @@ from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .. import dot_products, reductions
+from .. import dot_products, linalg, reductions
 from ..binary import divide, greater, multiply, subtract
 from ..broadcasting import choose_elements, sharding_of, spread
 from ..complex_parts import conj
 from ..indexing import gather_elements
 from ..patterns import eye
 from ..promotion import axis_indices, check_arraylike, convert, shape_of, unwrap
-from .decompositions import svd
 from .operands import HIGHEST, adjoint, matrices, permuted_rows, real_dtype, transposed
 
 
@@ -145,7 +144,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, *, numpy_resid: bool = False) -> tuple[An
         else:
             rcond = choose_elements(lax.lt(*_same(rcond, 0)), convert(float(dtypes.finfo(real).eps), real),
                                     convert(rcond, real))
-        u, s, vt = svd(a, full_matrices=False)
+        u, s, vt = linalg.svd(a, full_matrices=False)
         positive = lax.gt(s, convert(0, real))
         large = lax.ge(s, lax.broadcast_in_dim(multiply(rcond, gather_elements(s, 0)), s.shape, ()))
         mask = lax.bitwise_and(positive, large)
@@ -210,7 +209,7 @@ def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     rtol = convert(unwrap(rtol), real)
     if 0 in a.shape[-2:]:
         return transposed(lax.full_like(a, 0)) if a.shape[-1] != a.shape[-2] else lax.full_like(a, 0)
-    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
+    u, s, vh = linalg.svd(a, full_matrices=False, hermitian=hermitian)
     top = gather_elements(s, (..., slice(0, 1)))
     rank = len(shape_of(rtol))
     missing = max(top.ndim - 1 - rank, 0)

@@ -15,12 +15,11 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .. import reductions, shaping
+from .. import linalg, reductions, shaping
 from ..binary import divide, greater, multiply
 from ..broadcasting import choose_elements
 from ..indexing import gather_elements
 from ..promotion import axis_indices, convert, shape_of, unwrap
-from .decompositions import svd
 from .equations import inv
 from .operands import matrices, real_dtype
 
@@ -111,7 +110,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         return reductions.min(sums, axis=second, keepdims=keepdims, initial=np.inf)
     if ord in ("nuc", 2, -2):
         moved = shaping.moveaxis(x, axes, (-2, -1))
-        s = svd(moved, compute_uv=False)
+        s = linalg.svd(moved, compute_uv=False)
         if ord == "nuc":
             out = reductions.sum(s, axis=-1)
         elif ord == 2:
@@ -192,10 +191,10 @@ def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     if 0 in x.shape[-2:]:
         raise ValueError(f"jnp.linalg.cond: input array must not be empty; got x.shape={x.shape}")
     if p is None or p == 2:
-        s = svd(x, compute_uv=False)
+        s = linalg.svd(x, compute_uv=False)
         return divide(gather_elements(s, (..., 0)), gather_elements(s, (..., -1)))
     if p == -2:
-        s = svd(x, compute_uv=False)
+        s = linalg.svd(x, compute_uv=False)
         return divide(gather_elements(s, (..., -1)), gather_elements(s, (..., 0)))
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"jnp.linalg.cond: for p={p!r}, array must be square; got arr.shape={x.shape}")
@@ -229,7 +228,7 @@ def _matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool
     (m,) = matrices("matrix_rank", M)
     if m.ndim < 2:
         return convert(reductions.any(lax.ne(m, convert(0, m.dtype))), np.dtype(np.int32))
-    s = svd(m, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    s = linalg.svd(m, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if tol is not None:
         threshold = convert(unwrap(tol), s.dtype)
         threshold = lax.broadcast_in_dim(threshold, s.shape[:-1], ()) if shape_of(threshold) == () else threshold

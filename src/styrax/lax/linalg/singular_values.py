@@ -44,7 +44,7 @@ from .matrices import (
     working,
     zeros_for,
 )
-from .qr import BLOCK
+from .qr_factors import BLOCK
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
