@@ -131,7 +131,7 @@ PROGRAMS = {
     "loop-unswitching": (flagged, array(1000)),
     "index-set-splitting": (rolled, array(1000)),
     "address-selection": (rolled_rows, array(40, 100)),
-    "outer-loop-vectorisation": (short_rows, array(100, 12)),
+    "outer-loop-vectorisation": (short_rows, array(100, 10)),
     "unroll-and-jam": (product, array(24, 20), array(20, 32)),
     "parallelize": (large, array(1000, 1000)),
     "scalar-replacement": (pendulum, array(2)),

@@ -26,6 +26,7 @@ from .writer import Lanes, Module, Writer
 SHARED = 1 << 19  # bytes of a copy from which threads share it
 BEFORE = (-(1 << 62), -1)  # what a loop's turn is to the one after the last
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
+REGISTER = 16  # bytes of the shortest vectors
 
 
 class Function:
@@ -205,30 +206,34 @@ class Function:
 
     def _fold_lanes(self, acc: Any, names: list[str], lanes: int) -> list[str]:
         """Combines the lower half of the lanes with the upper one until one is left. Each step's vectors are half as
-        long as those before: short ones cost less."""
+        long as those before, as short ones cost less, but no shorter than a register: LLVM would widen those, and
+        branch on conditions that it has of single numbers."""
         around, self.writer.folding = self.values.lanes, True
+        types = [element_type(t.dtype) for t in acc.targets]
+        least = min(lanes, max(REGISTER // t.dtype.itemsize for t in acc.targets))
         while lanes > 1:
-            lanes //= 2
+            before, lanes = max(lanes, least), lanes // 2
+            now = max(lanes, least)
             with self.writer.scope():
                 halves = [[self.arena.unique("get", t.dtype, f"{t.attr}.{side}") for t in acc.targets]
                           for side in ("low", "high")]
-                self.values.lanes = Lanes(halves[0][0], "0", lanes, None) if lanes > 1 else None
+                self.values.lanes = Lanes(halves[0][0], "0", now, None)
                 for half, first in zip(halves, (0, lanes), strict=True):
-                    for node, name in zip(half, names, strict=True):
-                        self._define(node, self._part(name, element_type(node.dtype), first, lanes), lanes)
-                names = [self.value(e, lanes) for e in acc.combine(*halves)]
+                    for node, name, t in zip(half, names, types, strict=True):
+                        self._define(node, self._turned(name, t, before, first, now), now)
+                names = [self.value(e, now) for e in acc.combine(*halves)]
             for node in (*halves[0], *halves[1]):
                 self.values.vectors.discard(node)
         self.values.lanes, self.writer.folding = around, False
-        return names
+        return [self.op(f"extractelement <{least} x {t}> {name}, i32 0")
+                for name, t in zip(names, types, strict=True)]
 
-    def _part(self, name: str, t: str, first: int, lanes: int) -> str:
-        """The lanes from `first` on of twice as many."""
-        v = f"<{2 * lanes} x {t}>"
-        if lanes == 1:
-            return self.op(f"extractelement {v} {name}, i32 {first}")
-        order = ", ".join(f"i32 {first + i}" for i in range(lanes))
-        return self.op(f"shufflevector {v} {name}, {v} poison, <{lanes} x i32> <{order}>")
+    def _turned(self, name: str, t: str, lanes: int, first: int, count: int) -> str:
+        """So many lanes of a vector from the first, and then those before it."""
+        if not first and count == lanes:
+            return name
+        v, order = f"<{lanes} x {t}>", ", ".join(f"i32 {(first + i) % lanes}" for i in range(count))
+        return self.op(f"shufflevector {v} {name}, {v} poison, <{count} x i32> <{order}>")
 
     def _copy(self, s: loopir.Copy) -> None:
         root = self.module.placement.root

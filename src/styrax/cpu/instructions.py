@@ -239,6 +239,8 @@ def _extremum(name: str, order_float: str, order_signed: str, order_unsigned: st
         if is_float(dtype):  # a reduction need not tell the zeros apart
             first = f.op(f"fcmp {order_float} {t} {a[0]}, {a[1]}")
             chosen = f.op(f"select {c} {first}, {t} {a[0]}, {t} {a[1]}")  # the second where either is NaN
+            # One instruction: LLVM would join the conditions, and branch on what they say of single numbers.
+            chosen = f.op(f"freeze {t} {chosen}")
             nan = f.op(f"fcmp uno {t} {a[0]}, {a[0]}")
             return f.op(f"select {c} {nan}, {t} {a[0]}, {t} {chosen}")
         first = f.op(f"icmp {order_signed if is_signed(dtype) else order_unsigned} {t} {a[0]}, {a[1]}")

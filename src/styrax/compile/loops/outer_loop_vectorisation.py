@@ -68,8 +68,9 @@ from ..program import Program
 VECTORS = 2  # up to how many of them a row is short
 TILES = 4  # fewer are not worth the code
 PIECE = 16  # bytes by which tiles are turned: of a column at least (`cpu.turning`)
-# estimated instructions of a step that folds lanes, for each accumulated scalar: of sums and products, of others
-PLAIN, COMPARING = 2, 5
+# estimated instructions of a step that folds lanes, for each accumulated scalar
+STEPS = {"add": 2, "mul": 2, "max": 3, "min": 3}
+COMPARING = 5  # of others
 
 
 class Rows(NamedTuple):
@@ -182,7 +183,7 @@ class Turned:
     def _pays(self, passing: set[Buffer]) -> bool:
         """Whether a row's share of turning tiles is less than what folding lanes costs, and lanes that are idle."""
         steps = self.lanes.bit_length() - 1
-        folded = sum(steps * len(x.accumulator.targets) * (PLAIN if x.accumulator.name in ("add", "mul") else COMPARING)
+        folded = sum(steps * len(x.accumulator.targets) * STEPS.get(x.accumulator.name, COMPARING)
                      for x in self.loop.body if isinstance(x, Open))
         idle = 0.0
         for x in self.loop.body:
