@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -27,6 +29,8 @@ USES = {
     "inside": lambda j, f, g: j.jit(lambda x: g(x) + 1)(x),
     "grad": lambda j, f, g: j.grad(lambda x: g(x).sum())(x),
     "static": lambda j, f, g: j.jit(f, static_argnums=1)(x, 2.0),
+    "pmap": lambda j, f, g: j.pmap(f)(x[None]),
+    "pmap with a name": lambda j, f, g: j.pmap(f, axis_name="i", in_axes=(0,))(x[None]),
 }
 
 
@@ -47,6 +51,44 @@ def counts(j, first, second):
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(USES, USES)))
 def test_counts(first, second):
     assert counts(styrax, first, second) == counts(jax, first, second)
+
+
+def test_maps_over_devices_keep_nothing_alive():
+    def f(x):
+        return x + 1
+
+    kept = weakref.ref(f)
+    lower, trace = styrax.pmap(f).lower, styrax.pmap(f).trace
+    styrax.pmap(f)(x[None])
+    del f
+    gc.collect()
+    assert lower(x[None]).compile()(x[None]).tolist() == [[1, 2, 3]] and len(trace(x[None]).jaxpr.eqns) == 3
+    del lower, trace
+    gc.collect()
+    assert kept() is None
+
+
+def test_methods_are_mapped_each_for_its_object():
+    class Scale:
+        def __init__(self, by):
+            self.by = by
+
+        def __call__(self, x):
+            return x * self.by
+
+        def method(self, x):
+            return x - self.by
+
+        def __eq__(self, other):
+            return isinstance(other, Scale)
+
+        def __hash__(self):
+            return 0
+
+    twice, thrice = Scale(2), Scale(3)
+    for one in (twice, thrice, twice):
+        assert styrax.pmap(one)(x[None]).tolist() == [[0, one.by, 2 * one.by]]
+        assert styrax.pmap(one.method)(x[None]).tolist() == [[-one.by, 1 - one.by, 2 - one.by]]
 
 
 def test_captured_values_are_constants():

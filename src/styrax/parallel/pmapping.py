@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,10 +73,7 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         raise ValueError(f"'devices' argument to pmap must be different ones, got {list(devices)}")
 
     given = _Layout(axis_name, in_axes, out_axes, statics, devices, backend, axis_size)
-
-    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
-    def _fun(*args: Any, **kwargs: Any) -> Any:
-        return given.over_blocks(fun, args, kwargs)
+    _fun = _jitted(fun, given, donated)
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -99,15 +97,48 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         return given.spread(outs, size)
 
     @api_boundary
+    @wraps(fun)
     def lower(*args: Any, **kwargs: Any) -> Any:
         if not backends.several or not args:
             return _fun.lower(*args, **kwargs)
         size = given.of(args, kwargs)[2]
         return _fun.lower(*given.placed(args, size), **kwargs)
 
+    @wraps(fun)
+    def trace(*args: Any, **kwargs: Any) -> Any:
+        return _fun.trace(*args, **kwargs)
+
     mapped.lower = lower  # type: ignore[attr-defined]
-    mapped.trace = _fun.trace  # type: ignore[attr-defined]
+    mapped.trace = trace  # type: ignore[attr-defined]
     return mapped
+
+
+# function -> how it is mapped -> the function over all devices' blocks, jitted
+_mapped: weakref.WeakKeyDictionary[Function, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def _jitted(fun: Function, given: _Layout, donated: tuple[int, ...]) -> Any:
+    """The function over all devices' blocks at once, jitted: one for all wrappers of it that are alike, each of which
+    keeps it alive."""
+    key = given.key(), donated
+    try:
+        hash(key)
+        known = _mapped.setdefault(fun, {}) if type(fun).__eq__ is object.__eq__ else None
+    except TypeError:  # something without a hash, or a callable that cannot be referenced weakly
+        known = None
+    if known is None:
+        return _over_blocks(lambda: fun, given, donated)
+    if key not in known:
+        known[key] = _over_blocks(weakref.ref(fun), given, donated)
+    return known[key]
+
+
+def _over_blocks(function: Callable[[], Any], given: _Layout, donated: tuple[int, ...]) -> Any:
+    @functools.partial(jit, static_argnums=given.statics or None, donate_argnums=donated or None)
+    def _fun(*args: Any, **kwargs: Any) -> Any:
+        return given.over_blocks(function(), args, kwargs)
+
+    return _fun
 
 
 class _Layout:
@@ -124,6 +155,11 @@ class _Layout:
         self.devices = devices
         self.backend = backend
         self.axis_size = axis_size
+
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from others; it has a hash if all of that has."""
+        devices = None if self.devices is None else tuple(self.devices)
+        return self.axis_name, self.in_axes, self.out_axes, self.statics, devices, self.backend, self.axis_size
 
     def used(self, size: int) -> Sequence[Device]:
         """The devices for a mapped axis of a size, as far as there are so many."""

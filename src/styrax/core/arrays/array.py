@@ -21,8 +21,8 @@ from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
-from . import by_device
-from .devices import together
+from . import by_device, transfers
+from .devices import only_on, together
 from .explicit import is_unsummed, on_devices, sharding_of_type
 from .tokens import Token
 
@@ -141,9 +141,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         except AttributeError:  # nobody has said anything
             if self.aval.given_sharding is not None:
                 return on_devices(self.aval.given_sharding, self._live().device)
-            from .devices import SingleDeviceSharding
-
-            return SingleDeviceSharding(self.device)
+            return only_on(self.device)
 
     @property
     def format(self) -> Any:
@@ -430,7 +428,20 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         if not self.aval.shape:
             raise TypeError("iteration over a 0-d array")
         array: Any = self._gathered()
+        # The host reads elements where they are: that takes no program for each.
+        if (type(self) is Array and not hasattr(array, "_sharding") and isinstance(self.aval.dtype, np.dtype)
+                and self.aval.given_sharding is None and not by_device.running.made and not transfers.used
+                and array._live().device.client.dlpack_type == 1):
+            return array._rows()
         return (array[i] for i in range(self.aval.shape[0]))
+
+    def _rows(self) -> Iterator[Array]:
+        device = self._live().device
+        aval = self.aval.update(shape=self.aval.shape[1:])
+        for i in range(self.aval.shape[0]):
+            row = device.client.put(self._value[i], aval, device)
+            row.committed = self.committed
+            yield row
 
 
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:

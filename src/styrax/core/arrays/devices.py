@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -249,6 +250,12 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+@functools.cache
+def only_on(device: Device) -> SingleDeviceSharding:
+    """The sharding of arrays that nobody has spread: one object for all of a device."""
+    return SingleDeviceSharding(device)
 
 
 class Shard:
