@@ -353,3 +353,15 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     slice_sizes = [1 if d in axes else size for d, size in enumerate(shape)]
     dnums = GatherDimensionNumbers(tuple(range(1, len(shape) - len(axes) + 1)), tuple(axes), tuple(axes))
     return gather(src, positions, dnums, slice_sizes)
+
+
+def take_along(x: Any, positions: Any, axis: int) -> Any:
+    """`x` at `positions` along an axis; all other dimensions are those of `positions`, one to one."""
+    rank = len(shape_of(x))
+    if any(type(d) is int and d == 0 for d in shape_of(positions)):  # no window fits into an empty array
+        return full(shape_of(positions), 0, get_aval(x).dtype)
+    others = tuple(d for d in range(rank) if d != axis)
+    dnums = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
+                                   operand_batching_dims=others, start_indices_batching_dims=others)
+    indices = broadcast_in_dim(positions, (*shape_of(positions), 1), tuple(range(rank)))
+    return gather(x, indices, dnums, (1,) * rank, mode="promise_in_bounds")

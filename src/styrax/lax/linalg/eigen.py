@@ -20,11 +20,11 @@ from styrax.transforms import ad
 from ..casting import convert_element_type
 from ..elementwise.arithmetic import add, div, mul, sub
 from ..elementwise.functions import abs, complex, conj, imag, real
+from ..indexing.gather import take_along
 from ..reductions.arg_extrema import argmax
 from ..reductions.reduce import reduce_sum
 from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from ..shaping.filling import full_like
-from ..sorting.sort import take_along
 from .lu_factors import lu
 from .matrices import (
     INT32,

@@ -16,7 +16,7 @@ from styrax.core.hooks import lax
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 
-from ..sorting.sort import take_along
+from ..indexing.gather import take_along
 from .matrices import INT32, adjoint, band, identity, is_complex, matmul, real_dtype, shape_of
 from .qr_factors import qr
 

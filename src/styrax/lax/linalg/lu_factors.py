@@ -17,10 +17,10 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..elementwise.arithmetic import add
+from ..indexing.gather import take_along
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import pad
-from ..sorting.sort import take_along
 from . import in_lanes
 from .matrices import (
     INT32,

@@ -18,10 +18,10 @@ from styrax.transforms import ad
 from ..casting import convert_element_type
 from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.functions import real
+from ..indexing.gather import take_along
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.joining import concatenate
-from ..sorting.sort import take_along
 from . import in_lanes
 from .matrices import (
     INT32,

@@ -17,7 +17,6 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import multiple_results
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.dims import plain_size
@@ -28,9 +27,8 @@ from styrax.transforms import ad, batching
 from .. import factor_rules, sharding_rules
 from ..casting import as_array
 from ..indexing.dimension_numbers import shape_of
-from ..indexing.gather import GatherDimensionNumbers, gather
-from ..shaping.broadcasting import broadcast_in_dim
-from ..shaping.filling import broadcasted_iota, full
+from ..indexing.gather import take_along
+from ..shaping.filling import broadcasted_iota
 from ..shaping.reshaping import transpose
 from ..shaping.shapes import canonical_axis
 from .row_sorting import RowSorter, each_row, from_order_bits, is_cheap, keep_smallest, keys_hold_values, order_bits
@@ -129,18 +127,6 @@ def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1,
     sorted_keys, sorted_values = sort_p.bind(
         keys, as_array(values), dimension=axis, is_stable=bool(is_stable), num_keys=1)
     return sorted_keys, sorted_values
-
-
-def take_along(x: Any, positions: Any, axis: int) -> Any:
-    """`x` at `positions` along an axis; all other dimensions are those of `positions`, one to one."""
-    rank = len(shape_of(x))
-    if any(type(d) is int and d == 0 for d in shape_of(positions)):  # no window fits into an empty array
-        return full(shape_of(positions), 0, get_aval(x).dtype)
-    others = tuple(d for d in range(rank) if d != axis)
-    dnums = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
-                                   operand_batching_dims=others, start_indices_batching_dims=others)
-    indices = broadcast_in_dim(positions, (*shape_of(positions), 1), tuple(range(rank)))
-    return gather(x, indices, dnums, (1,) * rank, mode="promise_in_bounds")
 
 
 def _sort_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, dimension: int, is_stable: bool, num_keys: int
