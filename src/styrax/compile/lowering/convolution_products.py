@@ -15,7 +15,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product as every
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,15 +34,14 @@ LOW = 4  # blocks of fewer rows wait for their sums
 ROW = 64  # bytes
 
 
-class Dimension(NamedTuple):
+class Dimension:
     """A dimension of the space: its size in the result and in the input, the taps, and the padding before the input."""
 
-    out: int
-    size: int
-    taps: int
-    stride: int
-    dilation: int
-    low: int = 0
+    __slots__ = ("dilation", "low", "out", "size", "stride", "taps")
+
+    def __init__(self, out: int, size: int, taps: int, stride: int, dilation: int, low: int = 0):
+        self.out, self.size, self.taps = out, size, taps
+        self.stride, self.dilation, self.low = stride, dilation, low
 
     @property
     def phases(self) -> int:
@@ -52,7 +51,8 @@ class Dimension(NamedTuple):
     @property
     def padded(self) -> Dimension:
         """Of the input with as much padding as the taps meet."""
-        return self._replace(size=(self.out - 1) * self.stride + (self.taps - 1) * self.dilation + 1, low=0)
+        size = (self.out - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+        return Dimension(self.out, size, self.taps, self.stride, self.dilation)
 
     def phase(self, b: Builder, number: Expr) -> Expr:
         """The first place of a phase: that of a tap of this number."""
@@ -64,18 +64,18 @@ class Dimension(NamedTuple):
         return next(p for p in range(self.taps) if (p * self.dilation - place) % self.stride == 0), place // self.stride
 
 
-class Kernel(NamedTuple):
+class Kernel:
     """A kernel of products: its symbol's parts, a block's rows and columns, blocks in a call, dtypes."""
 
-    name: str
-    suffix: str
-    rows: int
-    columns: int
-    blocks: int
-    word: np.dtype  # of operands
-    result: np.dtype
-    speed: int  # multiplications while loops do one
-    tiles: bool  # whether it reads all rows of a block, and all of a step
+    __slots__ = ("blocks", "columns", "name", "result", "rows", "speed", "suffix", "tiles", "word")
+
+    def __init__(self, name: str, suffix: str, rows: int, columns: int, blocks: int, word: np.dtype, result: np.dtype,
+                 speed: int, tiles: bool):
+        self.name, self.suffix = name, suffix
+        self.rows, self.columns, self.blocks = rows, columns, blocks
+        self.word, self.result = word, result  # of operands, and of what is stored
+        self.speed = speed  # multiplications while loops do one
+        self.tiles = tiles  # whether it reads all rows of a block, and all of a step
 
 
 def kernel(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> Kernel | None:

@@ -104,21 +104,23 @@ def spatial_sizes(shape: Sequence[int], spec: Sequence[int]) -> list[int]:
     return [shape[d] for d in spec[2:]]
 
 
-class Convolution(NamedTuple):
+class Convolution:
     """A convolution but for its operands. `padding` has what goes before each dimension; the rest follows."""
 
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    lhs_dilation: tuple[int, ...]
-    rhs_dilation: tuple[int, ...]
-    dims: ConvDimensionNumbers
-    feature_groups: int
-    batch_groups: int
+    __slots__ = ("batch_groups", "dims", "feature_groups", "lhs_dilation", "padding", "rhs_dilation", "strides")
+
+    def __init__(self, strides: tuple[int, ...], padding: tuple[int, ...], lhs_dilation: tuple[int, ...],
+                 rhs_dilation: tuple[int, ...], dims: ConvDimensionNumbers, feature_groups: int, batch_groups: int):
+        self.strides, self.padding = strides, padding
+        self.lhs_dilation, self.rhs_dilation = lhs_dilation, rhs_dilation
+        self.dims = dims
+        self.feature_groups, self.batch_groups = feature_groups, batch_groups
 
     def moved(self, lhs: Sequence[int], rhs: Sequence[int], out: Sequence[int]) -> Convolution:
         """Of operands whose dimensions stand in other orders."""
         specs = [tuple(order.index(d) for d in spec) for order, spec in zip((lhs, rhs, out), self.dims, strict=True)]
-        return self._replace(dims=ConvDimensionNumbers(*specs))
+        return Convolution(self.strides, self.padding, self.lhs_dilation, self.rhs_dilation,
+                           ConvDimensionNumbers(*specs), self.feature_groups, self.batch_groups)
 
     @property
     def has_holes(self) -> bool:

@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,22 +84,21 @@ def _phases(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
             value = b.value(part_shape, dtype, lambda _: b.const(0, dtype))
         else:
             kernel = b.materialize(_every(b, rhs, conv.dims.rhs_spec[2:], [(t.first, t.step, t.number) for t in taps]))
-            value = _direct(b, lhs, kernel, part_shape, dtype, conv._replace(
-                strides=tuple(t.stride for t in taps), padding=tuple(t.padding for t in taps),
-                lhs_dilation=(1,) * len(taps), rhs_dilation=tuple(t.dilation for t in taps)))
+            value = _direct(b, lhs, kernel, part_shape, dtype, Convolution(
+                tuple(t.stride for t in taps), tuple(t.padding for t in taps), (1,) * len(taps),
+                tuple(t.dilation for t in taps), conv.dims, conv.feature_groups, conv.batch_groups))
         parts.append((starts, steps, value))
     return b.interleaved(shape, dtype, parts)
 
 
-class _Taps(NamedTuple):
+class _Taps:
     """The taps of a dimension that a phase meets, and how its convolution goes along it."""
 
-    first: int
-    step: int
-    number: int
-    stride: int
-    padding: int
-    dilation: int
+    __slots__ = ("dilation", "first", "number", "padding", "step", "stride")
+
+    def __init__(self, first: int, step: int, number: int, stride: int, padding: int, dilation: int):
+        self.first, self.step, self.number = first, step, number
+        self.stride, self.padding, self.dilation = stride, padding, dilation
 
 
 def _taps(conv: Convolution, kernel: Sequence[int], phase: Sequence[int]) -> Iterator[Any]:
