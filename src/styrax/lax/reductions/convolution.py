@@ -7,7 +7,7 @@ One primitive covers all of them, their transposes included: strides become hole
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
@@ -33,7 +33,9 @@ from .convolution_layouts import (
     conv_dimension_numbers,
     spatial_sizes,
 )
-from .convolution_loops import convolution_loops
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
 conv_general_dilated_p.declare(nan=True, sharding=sharding_rules.given("out_sharding", sharding_rules.convolution),
@@ -368,7 +370,13 @@ rules.batchers[conv_general_dilated_p] = _conv_batch
 
 
 # --- lowerings
-rules.loops[conv_general_dilated_p] = convolution_loops
+def _loops(b: Builder, lhs: Any, rhs: Any, **params: Any) -> Any:
+    from .convolution_loops import convolution_loops
+
+    return convolution_loops(b, lhs, rhs, **params)
+
+
+rules.loops[conv_general_dilated_p] = _loops
 
 
 def _hlo_dims(spec: Sequence[int], letters: str) -> str:
