@@ -6,6 +6,7 @@ written once, in the `physicals` rules below, out of the functions of the key im
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,28 +27,51 @@ from .. import factor_rules, sharding_rules
 from ..casting import convert_element_type, copy_p
 from ..shaping.reshaping import reshape
 from ..shaping.shapes import check_shape
-from .bit_generator import rbg_fold_in, rbg_random_bits, rbg_seed, rbg_split, unsafe_rbg_fold_in, unsafe_rbg_split
-from .counters import philox2x32_prng_impl, philox4x32_prng_impl, threefry4x32_prng_impl
 from .key_arrays import KeyTy, PRNGImpl, PRNGKeyArray, check_key_data, prngs, register_prng, wrap_concrete
 from .threefry import threefry_fold_in, threefry_random_bits, threefry_seed, threefry_split
 
 UINT32 = np.dtype(np.uint32)
 
-for _impl in (philox2x32_prng_impl, philox4x32_prng_impl):
-    register_prng(_impl)
+
+def _later(home: str, *path: str) -> Callable[..., Any]:
+    """A function of a module that is imported when it is first called: most programs draw by Threefry."""
+
+    def function(*args: Any) -> Any:
+        found: Any = importlib.import_module(f"{__package__}.{home}")
+        for name in path:
+            found = getattr(found, name)
+        return found(*args)
+
+    return function
+
+
+def _registered(key_size: int, home: str, paths: Sequence[Sequence[str]], name: str, tag: str) -> PRNGImpl:
+    seed, split, random_bits, fold_in = (_later(home, *path) for path in paths)
+    return register_prng(PRNGImpl((key_size,), seed, split, random_bits, fold_in, name, tag))
+
+
+def _of_counters(name: str, key_size: int, tag: str) -> PRNGImpl:
+    paths = [(f"{name}_prng_impl", function) for function in ("seed", "split", "random_bits", "fold_in")]
+    return _registered(key_size, "counters", paths, name, tag)
+
+
+def _of_bits(name: str, prefix: str, tag: str) -> PRNGImpl:
+    functions = "rbg_seed", f"{prefix}_split", "rbg_random_bits", f"{prefix}_fold_in"
+    return _registered(4, "bit_generator", [(f,) for f in functions], name, tag)
+
+
+_of_counters("philox2x32", 1, "phx2")
+_of_counters("philox4x32", 2, "phx4")
 threefry_prng_impl = register_prng(PRNGImpl(
     (2,), threefry_seed, threefry_split, threefry_random_bits, threefry_fold_in, "threefry2x32", "fry"))
-rbg_prng_impl = register_prng(PRNGImpl(
-    (4,), rbg_seed, rbg_split, rbg_random_bits, rbg_fold_in, "rbg", "rbg"))
-unsafe_rbg_prng_impl = register_prng(PRNGImpl(
-    (4,), rbg_seed, unsafe_rbg_split, rbg_random_bits, unsafe_rbg_fold_in, "unsafe_rbg", "urbg"))
-register_prng(threefry4x32_prng_impl)
+rbg_prng_impl = _of_bits("rbg", "rbg", "rbg")
+unsafe_rbg_prng_impl = _of_bits("unsafe_rbg", "unsafe_rbg", "urbg")
+_of_counters("threefry4x32", 4, "fry4")
 
 
 def key_dtypes() -> list[KeyTy]:
     """The dtypes of keys of all registered implementations."""
     return [KeyTy(impl) for impl in prngs.values()]
-
 
 
 def _each_key(fun: Callable[..., Any], ndim: int) -> Callable[..., Any]:
