@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
-from ..compile.ir.loopir import Buffer, Store, Transpose
+from ..compile.ir.loopir import Buffer, Loop, Store, Transpose
 from ..compile.lowering.number_types import NARROW_INTS, is_complex, part_dtype
 from ..compile.registers import is_avx512
-from . import masked, ramps
+from . import masked, prefetching, ramps
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
+from .prefetching import AHEAD, FAR, LINE, LINES, WORTH
 from .turning import at_once, called, goes_in, turned
 from .writer import Lanes, Writer
 
-AHEAD = 16  # turns of a loop that prefetching looks ahead
-FAR = 1 << 20  # bytes of a buffer from which its elements are expected to lie in no near cache
 PAGE_STEP = 1 << 11  # bytes from turn to turn from which processors see no stream: they look for it within pages
-LINE = 64  # bytes that a prefetch brings
 WIDEST_STEP = 8  # elements from lane to lane up to which all between are loaded
 # Members of a record up to which processors pick one out of vectors as fast as they unshuffle them: with instructions
 # that take lanes from one vector, and from any two
@@ -28,6 +26,8 @@ FEW = 2, 4
 class Values(Protocol):
     """What accesses need of the function's values: see `expressions.Values`."""
 
+    names: dict[Expr, str]
+    depths: dict[Expr, int]
     lanes: Lanes | None
     turning: tuple[Expr, int] | None
     vectors: set[Expr]
@@ -129,11 +129,36 @@ class Accesses:
         step = coefficient(self.arena, place, turning[0])
         if step is None or step.op != "const" or abs(step.attr * turning[1] * size) < PAGE_STEP:
             return
-        self.writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         first = AHEAD * step.attr * turning[1] * size
-        for offset in range(first, first + lanes * size, LINE):
-            there = self.op(f"getelementptr i8, ptr {address}, i64 {offset}")
+        self._ask(address, range(first, first + lanes * size, LINE))
+
+    def _ask(self, address: str, offsets: range) -> None:
+        self.writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for offset in offsets:
+            there = self.op(f"getelementptr i8, ptr {address}, i64 {offset}") if offset else address
             self.line(f"call void @llvm.prefetch.p0(ptr {there}, i32 0, i32 3, i32 1)")
+
+    def ask_ahead(self, s: Loop, turn: str) -> None:
+        """In a turn of a loop: asks for what a later one reaches by numbers that it reads."""
+        found = prefetching.reached(s.body, s.var, self.guards)
+        if not found:
+            return
+        later = self.arena.var("later", s.extent)
+        last = self.value(self.arena.iadd(s.extent, -1))
+        with self.writer.scope(statement=True):
+            there = self.op(f"add i64 {turn}, {AHEAD}")
+            inside = self.op(f"icmp slt i64 {there}, {last}")
+            self.values.names[later] = self.op(f"select i1 {inside}, i64 {there}, i64 {last}")
+            self.values.depths[later] = len(self.writer.scopes) - 1
+            memo: dict[Expr, Expr] = {}
+            for (buffer, place), count in found.items():
+                place = self.arena.substitute(place, {s.var: later}, memo)
+                lanes = self.values.width(place)
+                row = count * lanes * buffer.dtype.itemsize
+                if row >= WORTH and (lanes == 1 or self.step(place) == 1):
+                    index = self.value(place) if lanes == 1 else self.values.first(place)
+                    part = 0 if is_complex(buffer.dtype) else None
+                    self._ask(self._address(buffer, index, part), range(0, min(row, LINES * LINE), LINE))
 
     def _if_held(self, conditions: Sequence[Expr], index: str) -> str:
         """An index where conditions hold, else 0: what is read there is not used."""

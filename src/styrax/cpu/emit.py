@@ -16,11 +16,11 @@ from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.number_types import is_complex, part_dtype
 from . import code_size, divergence, instructions, ramps
-from .accesses import AHEAD
 from .exchanges import Exchanges
 from .expressions import Values
 from .frames import Frame
 from .instructions import element_type, memory_type, vector
+from .prefetching import AHEAD
 from .writer import Lanes, Module, Writer
 
 SHARED = 1 << 19  # bytes of a copy from which threads share it
@@ -194,9 +194,7 @@ class Function:
         lanes = self.values.mutables[acc.targets[0]][1]
         inside = self.values.lanes is not None
         with self.writer.scope(statement=True):
-            results = []
-            for t in acc.targets:
-                results.append(self.values.from_slot(t))
+            results = [self.values.from_slot(t) for t in acc.targets]
             if not inside and lanes > 1:
                 results = self._fold_lanes(acc, results, lanes)
         for t, name in zip(acc.targets, results, strict=True):
@@ -444,6 +442,8 @@ class Function:
         self.values.depths[s.var] = len(self.writer.scopes) - 1
         self.values.names[s.var] = i
         self.exchanges.turn(self.exchanges.buffers(s.body))
+        if lanes is None and self.values.turning is not None and self.values.turning[0] is s.var:
+            self.accesses.ask_ahead(s, i)
         self.run(s.body)
         if lanes is not None:
             self.values.lanes = previous

@@ -1,0 +1,69 @@
+"""What a turn of a loop reaches by numbers that it reads: `x[i[k]]`. Processors do not foresee such places, but the
+numbers of later turns can be read ahead (S. Ainsworth and T. M. Jones, Software prefetching for indirect memory
+accesses, CGO 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..compile.ir.expr import LOADS, Expr, Polynomial, coefficient, poly_terms, walk
+from ..compile.ir.loads import loads_of
+from ..compile.ir.loopir import Buffer, If, Loop, Statement, Store, Together
+from .guards import Guards
+
+AHEAD = 16  # turns of a loop that prefetching looks ahead
+FAR = 1 << 20  # bytes of a buffer from which its elements are expected to lie in no near cache
+LINE = 64  # bytes that a prefetch brings
+LINES = 4  # after so many processors see a stream
+WORTH = 32  # bytes reached in a turn; where it is fewer, processors get to later turns by themselves
+
+
+def reached(body: Sequence[Statement], var: Expr, guards: Guards) -> dict[tuple[Buffer, Expr], int]:
+    """Far buffers and the places there, at the first turns of the loops inside, with how many elements are reached from
+    there on. What the places are read from is read in every turn."""
+    always = [part for s in body for part in (s.body if isinstance(s, Together) else (s,))]
+    read = {n for s in always for n in loads_of(s.exprs())}
+    found: dict[tuple[Buffer, Expr], int] = {}
+    for buffer, place, inside in _accesses(body, {}):
+        if isinstance(buffer.size, int) and buffer.size * buffer.dtype.itemsize >= FAR and var in place.deps:
+            row = _row(guards.split(place)[0], var, inside, read, guards)
+            if row is not None:
+                first, count = row
+                found[buffer, first] = max(found.get((buffer, first), 0), count)
+    return found
+
+
+def _accesses(body: Sequence[Statement], inside: dict[Expr, int]) -> Iterator[tuple[Buffer, Expr, dict[Expr, int]]]:
+    """Buffer, place, and the loops around inside, with their extents."""
+    for s in body:
+        if isinstance(s, Store):
+            yield s.buffer, s.offset, inside
+        for n in loads_of(s.exprs()):
+            if n.op == "load":
+                yield n.attr[0], n.args[0], inside
+        if isinstance(s, Loop) and isinstance(s.extent, int):
+            yield from _accesses(s.body, {**inside, s.var: s.extent})
+        elif isinstance(s, If | Together):
+            for part in s.bodies():
+                yield from _accesses(part, inside)
+
+
+def _row(place: Expr, var: Expr, inside: dict[Expr, int], read: set[Expr], guards: Guards) -> tuple[Expr, int] | None:
+    """The place with the loops inside at their first turns, and how many elements on from there they reach; None where
+    no numbers lead there that every turn reads one after the other."""
+    arena, count, leading = guards.arena, 1, []
+    first: Polynomial = {}
+    for m, c in poly_terms(place).items():
+        if any(a in inside for a in m):
+            count = max(count, inside[m[0]] if len(m) == c == 1 else 1)
+            continue
+        first[m] = c
+        leading += [a for a in m if a is not var and var in a.deps]
+    numbers = {n for n in walk(leading) if n.op in LOADS}
+    if not numbers or any(a.deps & inside.keys() for a in leading):
+        return None
+    for n in numbers:
+        step = coefficient(arena, n.args[0], var) if n in read and not guards.under(n.args[0]) else None
+        if step is None or step.op != "const":
+            return None
+    return arena.poly(first), count
