@@ -26,8 +26,6 @@ FEW = 2, 4
 class Values(Protocol):
     """What accesses need of the function's values: see `expressions.Values`."""
 
-    names: dict[Expr, str]
-    depths: dict[Expr, int]
     lanes: Lanes | None
     turning: tuple[Expr, int] | None
     vectors: set[Expr]
@@ -138,21 +136,10 @@ class Accesses:
             there = self.op(f"getelementptr i8, ptr {address}, i64 {offset}") if offset else address
             self.line(f"call void @llvm.prefetch.p0(ptr {there}, i32 0, i32 3, i32 1)")
 
-    def ask_ahead(self, s: Loop, turn: str) -> None:
+    def ask_ahead(self, s: Loop) -> None:
         """In a turn of a loop: asks for what a later one reaches by numbers that it reads."""
-        found = prefetching.reached(s.body, s.var, self.guards)
-        if not found:
-            return
-        later = self.arena.var("later", s.extent)
-        last = self.value(self.arena.iadd(s.extent, -1))
         with self.writer.scope(statement=True):
-            there = self.op(f"add i64 {turn}, {AHEAD}")
-            inside = self.op(f"icmp slt i64 {there}, {last}")
-            self.values.names[later] = self.op(f"select i1 {inside}, i64 {there}, i64 {last}")
-            self.values.depths[later] = len(self.writer.scopes) - 1
-            memo: dict[Expr, Expr] = {}
-            for (buffer, place), count in found.items():
-                place = self.arena.substitute(place, {s.var: later}, memo)
+            for (buffer, place), count in prefetching.reached(s.body, s.var, self.guards).items():
                 lanes = self.values.width(place)
                 row = count * lanes * buffer.dtype.itemsize
                 if row >= WORTH and (lanes == 1 or self.step(place) == 1):

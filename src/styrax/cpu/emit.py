@@ -442,8 +442,8 @@ class Function:
         self.values.depths[s.var] = len(self.writer.scopes) - 1
         self.values.names[s.var] = i
         self.exchanges.turn(self.exchanges.buffers(s.body))
-        if lanes is None and self.values.turning is not None and self.values.turning[0] is s.var:
-            self.accesses.ask_ahead(s, i)
+        if lanes is None and not i.isdigit():
+            self.accesses.ask_ahead(s)
         self.run(s.body)
         if lanes is not None:
             self.values.lanes = previous

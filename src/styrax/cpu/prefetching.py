@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..compile.ir.expr import LOADS, Expr, Polynomial, coefficient, poly_terms, walk
+from ..compile.ir.expr import INDEX, LOADS, Expr, Polynomial, coefficient, poly_terms, walk
 from ..compile.ir.loads import loads_of
 from ..compile.ir.loopir import Buffer, If, Loop, Statement, Store, Together
 from .guards import Guards
@@ -19,8 +19,9 @@ WORTH = 32  # bytes reached in a turn; where it is fewer, processors get to late
 
 
 def reached(body: Sequence[Statement], var: Expr, guards: Guards) -> dict[tuple[Buffer, Expr], int]:
-    """Far buffers and the places there, at the first turns of the loops inside, with how many elements are reached from
-    there on. What the places are read from is read in every turn."""
+    """Far buffers and the places there that turns of a loop reach some turns later (those of the loop around, where it
+    turns less often), at the first turns of the loops inside, with how many elements are reached from there on. What
+    the places are read from is read in every turn."""
     always = [part for s in body for part in (s.body if isinstance(s, Together) else (s,))]
     read = {n for s in always for n in loads_of(s.exprs())}
     found: dict[tuple[Buffer, Expr], int] = {}
@@ -62,8 +63,19 @@ def _row(place: Expr, var: Expr, inside: dict[Expr, int], read: set[Expr], guard
     numbers = {n for n in walk(leading) if n.op in LOADS}
     if not numbers or any(a.deps & inside.keys() for a in leading):
         return None
-    for n in numbers:
-        step = coefficient(arena, n.args[0], var) if n in read and not guards.under(n.args[0]) else None
-        if step is None or step.op != "const":
-            return None
-    return arena.poly(first), count
+    later = {n: there for n in numbers & read if (there := _later(n, var, guards)) is not None}
+    if len(later) < len(numbers):
+        return None
+    return arena.substitute(arena.poly(first), {var: arena.iadd(var, AHEAD)}, later), count
+
+
+def _later(number: Expr, var: Expr, guards: Guards) -> Expr | None:
+    """A number that is read some turns later, or the last one."""
+    arena, (buffer, *_), (place,) = guards.arena, number.attr, number.args
+    step = coefficient(arena, place, var)
+    if (number.op != "load" or step is None or step.op != "const" or step.attr < 1 or guards.under(place)
+            or not isinstance(buffer.size, int) or buffer.size < 2 * AHEAD):
+        return None
+    last = buffer.size - 1
+    there = arena.node("min", (arena.iadd(place, AHEAD * step.attr), arena.int(last)), INDEX, None, (0, last))
+    return arena.node(number.op, (there,), number.dtype, number.attr, number.bounds)
