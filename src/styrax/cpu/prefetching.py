@@ -22,11 +22,11 @@ def reached(body: Sequence[Statement], var: Expr, guards: Guards) -> dict[tuple[
     """Far buffers and the places there that turns of a loop reach some turns later (those of the loop around, where it
     turns less often), at the first turns of the loops inside, with how many elements are reached from there on. What
     the places are read from is read in every turn."""
-    always = [part for s in body for part in (s.body if isinstance(s, Together) else (s,))]
-    read = {n for s in always for n in loads_of(s.exprs())}
     found: dict[tuple[Buffer, Expr], int] = {}
-    for buffer, place, inside in _accesses(body, {}):
-        if isinstance(buffer.size, int) and buffer.size * buffer.dtype.itemsize >= FAR and var in place.deps:
+    read: set[Expr] | None = None
+    for buffer, place, inside in _far_accesses(body, {}):
+        if var in place.deps:
+            read = _always_read(body) if read is None else read
             row = _row(guards.split(place)[0], var, inside, read, guards)
             if row is not None:
                 first, count = row
@@ -34,19 +34,29 @@ def reached(body: Sequence[Statement], var: Expr, guards: Guards) -> dict[tuple[
     return found
 
 
-def _accesses(body: Sequence[Statement], inside: dict[Expr, int]) -> Iterator[tuple[Buffer, Expr, dict[Expr, int]]]:
+def _always_read(body: Sequence[Statement]) -> set[Expr]:
+    parts = [part for s in body for part in (s.body if isinstance(s, Together) else (s,))]
+    return {n for s in parts for n in loads_of(s.exprs())}
+
+
+def _is_far(buffer: Buffer) -> bool:
+    return isinstance(buffer.size, int) and buffer.size * buffer.dtype.itemsize >= FAR
+
+
+def _far_accesses(body: Sequence[Statement], inside: dict[Expr, int]
+                  ) -> Iterator[tuple[Buffer, Expr, dict[Expr, int]]]:
     """Buffer, place, and the loops around inside, with their extents."""
     for s in body:
-        if isinstance(s, Store):
+        if isinstance(s, Store) and _is_far(s.buffer):
             yield s.buffer, s.offset, inside
-        for n in loads_of(s.exprs()):
-            if n.op == "load":
+        for n in loads_of([e for e in s.exprs() if any(map(_is_far, e.reads))]):
+            if n.op == "load" and _is_far(n.attr[0]):
                 yield n.attr[0], n.args[0], inside
         if isinstance(s, Loop) and isinstance(s.extent, int):
-            yield from _accesses(s.body, {**inside, s.var: s.extent})
+            yield from _far_accesses(s.body, {**inside, s.var: s.extent})
         elif isinstance(s, If | Together):
             for part in s.bodies():
-                yield from _accesses(part, inside)
+                yield from _far_accesses(part, inside)
 
 
 def _row(place: Expr, var: Expr, inside: dict[Expr, int], read: set[Expr], guards: Guards) -> tuple[Expr, int] | None:

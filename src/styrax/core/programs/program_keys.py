@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from hashlib import blake2b
 from typing import Any
 
@@ -13,6 +14,7 @@ from . import rules
 from .jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn
 from .serial_writer import Writer
 
+_COMMON = frozenset((int, str, bool, tuple, type(None)))
 LARGE = 4 << 20  # bytes of constants from which to look at them takes as long as to compile
 # where rules of our own are from
 _RULES = ("styrax.lax.", "styrax.random.", "styrax.transforms.", "styrax.parallel.", "styrax.core.")
@@ -26,6 +28,9 @@ def key(program: ClosedJaxpr) -> str | None:
         return _KeyWriter().program(program)
     except Exception:  # objects of others among the parameters may do anything
         return None
+
+
+_text = functools.cache(str)  # of dtypes, which have no quick one
 
 
 class _KeyWriter(Writer):
@@ -47,13 +52,15 @@ class _KeyWriter(Writer):
             self.inlined = before
 
     def value(self, x: Any) -> str:
+        if type(x) in _COMMON:
+            return super().value(x)
         if type(x) in (float, complex) and x != x:
             x = np.asarray(x)[()]
         if type(x) is Mesh:
             devices = [d and (d.platform, d.id) for d in x.devices.flat]
             return f"mesh({self.value(x.axis_names)} {x.devices.shape} {[t.name for t in x.axis_types]} {devices})"
         if isinstance(x, np.generic) and not x.dtype.hasobject:  # NaNs have many forms
-            return f"{x.dtype}:{x.tobytes().hex()}"
+            return f"{_text(x.dtype)}:{x.tobytes().hex()}"
         return super().value(x)
 
     def info(self, info: DebugInfo) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from enum import Enum
 from itertools import count
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, EllipsisType, FunctionType, ModuleType, NoneType
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -29,6 +29,7 @@ local_objects: WeakValueDictionary[str, Any] = WeakValueDictionary()  # what has
 kept: dict[str, Any] = {}
 primitives: dict[str, Primitive] = {}
 _numbers = count()
+_PRINTED = frozenset((NoneType, EllipsisType, bool, int, float, str, bytes))  # as Python reads them
 _RESERVED = ("lambda", "let", "in", "with", "closed", "info", "aval", "inf", "nan")
 
 
@@ -36,6 +37,8 @@ class Writer:
     def __init__(self) -> None:
         self.names = Names()
         self.names.reserve(_RESERVED)
+        self.avals: dict[ShapedArray, str] = {}
+        self.singles: dict[int, tuple[Any, str]] = {}  # by identity: what has a name in its module
         self.table: dict[Jaxpr, str] = {}
         self.texts: list[str] = []
         self.taken: set[str] = set()
@@ -90,6 +93,14 @@ class Writer:
             return "Tok"
         if type(aval) is not ShapedArray:
             raise TypeError(f"a value of type {aval!r} has no text form")
+        if aval.given_sharding is not None:  # which equality does not always see
+            return self.shaped(aval)
+        text = self.avals.get(aval)
+        if text is None:
+            text = self.avals[aval] = self.shaped(aval)
+        return text
+
+    def shaped(self, aval: ShapedArray) -> str:
         name = dtypes.printed_dtype_name(aval.dtype)
         if isinstance(aval.dtype, dtypes.ExtendedDType):
             extended[name] = aval.dtype
@@ -121,14 +132,14 @@ class Writer:
 
     def value(self, x: Any) -> str:
         cls = type(x)
-        if x is None or x is Ellipsis or cls in (bool, int, float, str, bytes):
+        if cls in _PRINTED:
             return repr(x)
+        if cls is tuple:
+            return f"({', '.join(map(self.value, x))}{',' if len(x) == 1 else ''})"
         if cls is complex:
             return f"complex({x.real!r}, {x.imag!r})"
         if hasattr(x, "_is_symbolic_dim"):
             return f"dim({self.dim(x)})"
-        if cls is tuple:
-            return f"({', '.join(map(self.value, x))}{',' if len(x) == 1 else ''})"
         if cls is list:
             return f"[{', '.join(map(self.value, x))}]"
         if cls is dict:
@@ -192,10 +203,14 @@ class Writer:
 
     def made(self, x: Any) -> str:
         """An object by the name it has in its module, or by how it is made again, as ``copy`` would."""
+        if id(x) in self.singles:
+            return self.singles[id(x)][1]
         module = sys.modules.get(type(x).__module__)
         for name, known in vars(module).items() if module is not None else ():
             if known is x:
-                return f'ref("{type(x).__module__}:{name}")'
+                text = f'ref("{type(x).__module__}:{name}")'
+                self.singles[id(x)] = x, text
+                return text
         try:
             reducer = copyreg.dispatch_table.get(type(x))  # as pickle asks
             reduced = reducer(x) if reducer is not None else x.__reduce_ex__(2)
