@@ -37,8 +37,8 @@ class Writer:
     def __init__(self) -> None:
         self.names = Names()
         self.names.reserve(_RESERVED)
-        self.avals: dict[ShapedArray, str] = {}
-        self.singles: dict[int, tuple[Any, str]] = {}  # by identity: what has a name in its module
+        # By identity (and kept, so that it stays theirs): types, and what has a name in its module.
+        self.known: dict[int, tuple[Any, str]] = {}
         self.table: dict[Jaxpr, str] = {}
         self.texts: list[str] = []
         self.taken: set[str] = set()
@@ -93,12 +93,10 @@ class Writer:
             return "Tok"
         if type(aval) is not ShapedArray:
             raise TypeError(f"a value of type {aval!r} has no text form")
-        if aval.given_sharding is not None:  # which equality does not always see
-            return self.shaped(aval)
-        text = self.avals.get(aval)
-        if text is None:
-            text = self.avals[aval] = self.shaped(aval)
-        return text
+        known = self.known.get(id(aval))
+        if known is None:
+            known = self.known[id(aval)] = aval, self.shaped(aval)
+        return known[1]
 
     def shaped(self, aval: ShapedArray) -> str:
         name = dtypes.printed_dtype_name(aval.dtype)
@@ -203,13 +201,13 @@ class Writer:
 
     def made(self, x: Any) -> str:
         """An object by the name it has in its module, or by how it is made again, as ``copy`` would."""
-        if id(x) in self.singles:
-            return self.singles[id(x)][1]
+        if id(x) in self.known:
+            return self.known[id(x)][1]
         module = sys.modules.get(type(x).__module__)
         for name, known in vars(module).items() if module is not None else ():
             if known is x:
                 text = f'ref("{type(x).__module__}:{name}")'
-                self.singles[id(x)] = x, text
+                self.known[id(x)] = x, text
                 return text
         try:
             reducer = copyreg.dispatch_table.get(type(x))  # as pickle asks
