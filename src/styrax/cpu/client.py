@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from ..core.arrays.number_operands import Operands
 from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
+from ..core.tracing import collector
 from ..core.types import avals, physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, numpy_types, shaped
 from ..core.types.dims import Recorder
@@ -30,27 +29,6 @@ from .executable import Executable, Memory, drain, load
 
 if TYPE_CHECKING:
     from ..compile.program import Program
-
-_frozen: list[bool] = []  # whether others were seen to freeze objects; to ask is to count them all
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Compiling makes many objects and hardly a cycle: looking for some in the midst of it costs as much again. What
-    is left of them lives as long as the program: it counts as old at once, without a walk through it."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            if not _frozen and gc.get_freeze_count():
-                _frozen.append(True)
-            if not _frozen:  # (what others have frozen stays so)
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
 
 class CpuBackend:
     """The host's processors as one or several devices, which share memory and threads."""
@@ -102,7 +80,7 @@ class CpuBackend:
         if avals.explicit:
             closed = hooks.on_summands(closed)
         closed = physical.lower(closed)
-        with _without_collections():
+        with collector.paused():
             request = kept_programs.Request(closed, name, donated, sizes)
             made = request.find()
             if made is None:
@@ -110,6 +88,7 @@ class CpuBackend:
 
                 made = compilation.compiled(closed, name, donated, sizes)
                 request.keep(made)
+            collector.age()
         kind = Executable
         if made.calls_host:
             from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]

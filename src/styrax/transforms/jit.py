@@ -22,7 +22,7 @@ from ..core.arrays import backends, differing, mesh, moving
 from ..core.arrays.explicit import tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
-from ..core.tracing import invalid_values
+from ..core.tracing import collector, invalid_values
 from ..core.tracing.source import api_boundary, current, describe_function, hide_frames, summarize
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, state
@@ -260,9 +260,10 @@ class PjitFunction(Generic[P, R]):
                 self._keep(key, program)
             program.code = code
             return program
-        if program is None or program.closed is None:
-            program = self._traced(key)
-        code = direct(program.compiled())
+        with collector.paused():
+            if program is None or program.closed is None:
+                program = self._traced(key)
+            code = direct(program.compiled())
         if config.config.jax_debug_key_reuse and program.closed is not None:
             code = hooks.key_checked(program.closed, code)
         program.code = code
