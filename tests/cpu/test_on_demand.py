@@ -5,9 +5,15 @@ import os
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from styrax.cpu import llvm
+import styrax as jax
+import styrax.numpy as jnp
+from styrax.compile.ir.loopir import Call, statements
+from styrax.compile.pipeline import compile_to_loops
+from styrax.compile.program import Kernels
+from styrax.cpu import llvm, microkernels
 from styrax.cpu.on_demand import Family
 
 COUNT = 6
@@ -87,3 +93,21 @@ def test_in_a_forked_child(family):
         os._exit(0 if [call(family.address(s)) for s in symbols] == list(range(COUNT)) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert call(family.address(symbols[-1])) == COUNT - 1
+
+
+CALLING = {
+    "product": lambda x: x @ x,
+    "of integers": lambda x: x.astype("int8") @ x.astype("int8"),
+    "transform": jnp.fft.fft,
+    "to real numbers": jnp.fft.irfft,
+    "convolution": lambda x: jax.lax.conv(x[:16].reshape(2, 16, 16, 16), x[:64, :16, None, None], (1, 1), "SAME"),
+}
+
+
+@pytest.mark.parametrize("name", CALLING)
+def test_what_is_called_is_begun_when_it_is_known(name):
+    begun = []
+    closed = jax.make_jaxpr(CALLING[name])(np.zeros((512, 512), np.float32))
+    lowered = compile_to_loops(closed, "program", (), 32, False, Kernels(False, microkernels.kernels(), begun.append))
+    called = {s.symbol for s in statements(lowered.statements) if isinstance(s, Call)}
+    assert called <= set(begun) and (called or name == "convolution")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +31,7 @@ class Kernels(NamedTuple):
 
     tiles: bool = False  # matrix units (`cpu.tiles`)
     panels: Mapping[str, Panels] = MappingProxyType({})  # by kinds of words
+    begin: Callable[[str], object] = lambda symbol: None  # is told what a program calls, as soon as that is known
 
 
 class Program:

@@ -52,11 +52,15 @@ FAMILIES = butterflies.family, microkernels.family, tiles.family, turning.family
 def text(program: Program, sizes: int = 0, level: int = 1) -> tuple[str, list[str]]:
     """A program as LLVM IR, and the units of it that are compiled apart. What it calls is compiled meanwhile."""
     progress.stage = "LLVM IR"
-    symbols, threads = _called(program), runtime.num_threads()
-    for family in FAMILIES:
-        family.compile_ahead(symbols, level, max(threads - 1, 1))
+    begin(_called(program), level)
     module = generate(program, sizes)
-    return module.text(), module.units(threads)
+    return module.text(), module.units(runtime.num_threads())
+
+
+def begin(symbols: set[str], level: int) -> None:
+    """Compiles functions that a program will call, in threads."""
+    for family in FAMILIES:
+        family.compile_ahead(symbols, level, max(runtime.num_threads() - 1, 1))
 
 
 def _called(program: Program) -> set[str]:

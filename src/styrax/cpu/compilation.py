@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..compile.pipeline import compile_to_loops
+from ..compile.pipeline import compile_to_loops, debugging
 from ..compile.program import Kernels, Program
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.types.dims import Recorder
 from . import effort, llvm, microkernels, tiles
-from .code import shown, text
+from .code import begin, shown, text
 from .executable import QUEUED, Compiled, Interface
 
 
 def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Recorder | None) -> Compiled:
     """Compiles a program on plain arrays. With `sizes`, its shapes are known only when it is called."""
+    # What is called by name is called by code that was made quickly, if not by all.
+    likely = 1 if debugging("-tiers") else llvm.BRIEF
     program = compile_to_loops(closed, name, donated, llvm.host().vector_bytes, sizes is not None,
-                               Kernels(tiles.available(), microkernels.kernels()))
+                               Kernels(tiles.available(), microkernels.kernels(), lambda s: begin({s}, likely)))
     level = effort.first_level(program)
     ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
     shown(name, ir)
