@@ -12,7 +12,7 @@ from ..compile.registers import is_avx512
 from . import masked, prefetching, ramps
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
-from .prefetching import AHEAD, FAR, LINE, LINES, WORTH
+from .prefetching import AHEAD, LINE, LINES, WORTH
 from .turning import at_once, called, goes_in, turned
 from .writer import Lanes, Writer
 
@@ -122,7 +122,7 @@ class Accesses:
         """Asks for what a later turn of the loop around reads, where it strides through far memory (T. Mowry, M. Lam
         and A. Gupta, Design and evaluation of a compiler algorithm for prefetching, 1992)."""
         turning, size = self.values.turning, buffer.dtype.itemsize
-        if turning is None or not isinstance(buffer.size, int) or buffer.size * size < FAR:
+        if turning is None or not prefetching.is_far(buffer):
             return
         step = coefficient(self.arena, place, turning[0])
         if step is None or step.op != "const" or abs(step.attr * turning[1] * size) < PAGE_STEP:

@@ -108,9 +108,14 @@ def drain() -> None:
         _queue[0].drain()
 
 
+def calls_libraries(units: Sequence[str]) -> bool:
+    """Whether a program calls BLAS or LAPACK."""
+    return any("@blas_" in unit or "@lapack_" in unit for unit in units)
+
+
 def load(units: Sequence[str], name: str, level: int) -> llvm.Library:
     """The code of a program, in the process, made by LLVM with the effort of a level."""
-    if any("@blas_" in unit or "@lapack_" in unit for unit in units):
+    if calls_libraries(units):
         from . import libraries
 
         libraries.open_ahead()

@@ -25,7 +25,7 @@ from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.types.dims import Recorder
 from . import background, file_states, kept_kernels, llvm, llvm_library, runtime, store, tiles
-from .executable import Compiled, Interface
+from .executable import Compiled, Interface, calls_libraries
 
 LARGE = 1 << 24  # bytes of constants, besides those of the jaxpr, from which a program is not kept
 _BORN = time.time_ns()
@@ -146,7 +146,7 @@ class Request:
                 files = sorted(before.union(file for file, _ in modules))
                 kept.put(_USUAL, "\0".join(files).encode(errors="surrogateescape"))
         called = {word for text in made.units for word in re.findall(r"@(\w+)", text)}
-        if _CALLING not in kept and any(word.startswith(("blas_", "lapack_")) for word in called):
+        if _CALLING not in kept and calls_libraries(made.units):
             kept.put(_CALLING, b"")
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             arrays = [c if type(c) is int else np.asarray(c) for c in constants]

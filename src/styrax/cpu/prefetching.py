@@ -12,7 +12,7 @@ from ..compile.ir.loopir import Buffer, If, Loop, Statement, Store, Together
 from .guards import Guards
 
 AHEAD = 16  # turns of a loop that prefetching looks ahead
-FAR = 1 << 20  # bytes of a buffer from which its elements are expected to lie in no near cache
+FAR = 1 << 20  # bytes
 LINE = 64  # bytes that a prefetch brings
 LINES = 4  # after so many processors see a stream
 WORTH = 32  # bytes reached in a turn; where it is fewer, processors get to later turns by themselves
@@ -39,7 +39,8 @@ def _always_read(body: Sequence[Statement]) -> set[Expr]:
     return {n for s in parts for n in loads_of(s.exprs())}
 
 
-def _is_far(buffer: Buffer) -> bool:
+def is_far(buffer: Buffer) -> bool:
+    """Whether a buffer is so large that its elements are expected to lie in no near cache."""
     return isinstance(buffer.size, int) and buffer.size * buffer.dtype.itemsize >= FAR
 
 
@@ -47,10 +48,10 @@ def _far_accesses(body: Sequence[Statement], inside: dict[Expr, int]
                   ) -> Iterator[tuple[Buffer, Expr, dict[Expr, int]]]:
     """Buffer, place, and the loops around inside, with their extents."""
     for s in body:
-        if isinstance(s, Store) and _is_far(s.buffer):
+        if isinstance(s, Store) and is_far(s.buffer):
             yield s.buffer, s.offset, inside
-        for n in loads_of([e for e in s.exprs() if any(map(_is_far, e.reads))]):
-            if n.op == "load" and _is_far(n.attr[0]):
+        for n in loads_of([e for e in s.exprs() if any(map(is_far, e.reads))]):
+            if n.op == "load" and is_far(n.attr[0]):
                 yield n.attr[0], n.args[0], inside
         if isinstance(s, Loop) and isinstance(s.extent, int):
             yield from _far_accesses(s.body, {**inside, s.var: s.extent})

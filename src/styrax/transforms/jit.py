@@ -314,7 +314,8 @@ class PjitFunction(Generic[P, R]):
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
         name = function_name(self._fun)
-        with compile_log.timed(f"tracing {name} for jit", compile_log.TRACED, name), progress.shown(f"tracing {name}"):
+        with (collector.paused(), progress.shown(f"tracing {name}"),
+              compile_log.timed(f"tracing {name} for jit", compile_log.TRACED, name)):
             if state.trace is eval_trace:
                 differing.noticed.devices.clear()
             before = len(differing.noticed.devices)

@@ -14,6 +14,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
@@ -42,7 +43,7 @@ def _later(home: str, *path: str) -> Callable[..., Any]:
             found = getattr(found, name)
         return found(*args)
 
-    return function
+    return named(function, "_".join(path).replace("_prng_impl", ""))
 
 
 def _registered(key_size: int, home: str, paths: Sequence[Sequence[str]], name: str, tag: str) -> PRNGImpl:
