@@ -9,8 +9,8 @@ import pytest
 
 from styrax.cpu import llvm, microkernels
 
-SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)
-INDIRECT = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 7)
+SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 4)
+INDIRECT = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 7)
 NARROW = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
 ELEMENTS = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "i16": np.int16}
 SUMS = {"f32": np.float32, "f64": np.float64, "bf16": np.float32, "i16": np.int32}
@@ -56,7 +56,7 @@ def test_every_edge(kind, rows, columns, vector_bytes):
                 around = np.full((m + 2, n + 40), -5, SUMS[kind])
                 out = around[1:-1, 20:-20]
                 out[:] = 7  # (what was there before does not count)
-                kernel(a.ctypes.data, b.ctypes.data, out.ctypes.data, around.strides[0], m, n, steps)
+                kernel(a.ctypes.data, b.ctypes.data, None, out.ctypes.data, around.strides[0], m, n, steps)
                 want = np.full(around.shape, -5.0)
                 want[1:-1, 20:-20] = x.astype(np.float64) @ y.astype(np.float64).T
                 np.testing.assert_array_equal(around, want)  # sums of whole numbers are exact
@@ -73,7 +73,8 @@ def test_sums_are_rounded_once(kind, result):
         x[0, 0], x[1, 1] = np.inf, np.nan
         (a, steps), (b, _) = packed(x, rows, False), packed(y, columns, True)
         around = np.full((m + 2, n + 40), -5, NARROW[result])
-        kernel(a.ctypes.data, b.ctypes.data, around[1:-1, 20:-20].ctypes.data, around.strides[0], m, n, steps)
+        kernel(a.ctypes.data, b.ctypes.data, None, around[1:-1, 20:-20].ctypes.data, around.strides[0], m, n,
+               steps)
         want = np.full(around.shape, -5, np.float64)
         with np.errstate(invalid="ignore"):
             want[1:-1, 20:-20] = x.astype(np.float64) @ y.astype(np.float64).T
@@ -101,7 +102,7 @@ def test_steps_that_share_rows(kind, result):
         b, _ = packed(y.reshape(columns, -1), columns, True)
         a_line, n = 17, columns - 3
         out = np.full((lines * rows + 1, n), 77, NARROW.get(result, SUMS[kind]))
-        kernel(a.ctypes.data, offsets.ctypes.data, b.ctypes.data, out.ctypes.data, out.strides[0], rows, lines,
+        kernel(a.ctypes.data, offsets.ctypes.data, b.ctypes.data, None, out.ctypes.data, out.strides[0], rows, lines,
                64 * a_line, 4 * used, n, steps)
         for line in range(lines):
             for row in range(rows):

@@ -3,13 +3,14 @@
 A block of rows × columns of sums stays in registers while packed operands stream past it, `STEPS` steps at a time. What
 generated code calls, for blocks of ROWS rows::
 
-    declare void @panels_KIND_ROWS(ptr a, ptr b, ptr c, i64 c_row, i64 rows, i64 columns, i64 steps) nounwind
+    declare void @panels_KIND_ROWS(ptr a, ptr b, ptr then, ptr c, i64 c_row, i64 rows, i64 columns, i64 steps) nounwind
         c = a · b for `rows` rows and at most `Panels.columns` columns. A step is 16 words of 4 bytes of the contracted
         dimension. a is packed as blocks of ROWS rows: step after step, in each row after row, 16 words. b is packed
-        step after step: 16 rows of a word for each column. c's rows of 4-byte sums lie `c_row` bytes apart.
+        step after step: 16 rows of a word for each column. As many bytes from `then` on will be read later, and are
+        asked for. c's rows of 4-byte sums lie `c_row` bytes apart.
 
-    declare void @panels_KIND_ROWS_indirect(ptr a, ptr offsets, ptr b, ptr c, i64 c_row, i64 rows, i64 lines,
-                                            i64 a_line, i64 used, i64 columns, i64 steps) nounwind
+    declare void @panels_KIND_ROWS_indirect(ptr a, ptr offsets, ptr b, ptr then, ptr c, i64 c_row, i64 rows,
+                                            i64 lines, i64 a_line, i64 used, i64 columns, i64 steps) nounwind
         The same for `lines` times `rows` rows, and the first `used` bytes of each step. a's rows of 16 words lie one
         after the other, and those of step k begin with the row of number offsets[k], an i32: steps may share rows, as
         the taps of a convolution do (implicit products). A line's lie `a_line` bytes after those of the line before,
@@ -91,13 +92,14 @@ class _Form(NamedTuple):
 
     suffix: str = ""
     left: str = "ptr %a"  # parameters
-    right: str = "ptr %b"
+    right: str = "ptr %b, ptr %then"
     more: str = ""
     last: str = "i64 %steps"
     entry: str = ""
     b_row: str = "{row}"
     b_step: str = "{b_step}"
-    aligned: bool = True  # b's rows, which are as long as a panel is wide
+    aligned: bool = True  # b's rows, which are as long as a panel is wide,
+    ahead: bool = True  # and follow each other, so that what comes next is asked for
     a_block: str = "mul i64 %steps, {a_step}"  # from a block of a to the next,
     slice: str = "mul i64 %first, {a_step}"  # to the first step of a slice
     step: str = "  %x = getelementptr i8, ptr %x.p, i64 0"  # where the rows of a step begin
@@ -138,7 +140,7 @@ _STREAMED = _Form(
   %terms.up = add i64 %terms, {words_1}
   %steps = udiv i64 %terms.up, {words}
   %b_step = mul i64 %b_row, {words}
-""", b_row="%b_row", b_step="%b_step", aligned=False, step="""  %x = getelementptr i8, ptr %x.p, i64 0
+""", b_row="%b_row", b_step="%b_step", aligned=False, ahead=False, step="""  %x = getelementptr i8, ptr %x.p, i64 0
   %number = add i64 %first, %k
   %before = mul i64 %number, {words}
   %terms_left = sub i64 %terms, %before
@@ -176,6 +178,7 @@ class _Kernel:
         words = 64 // self.size
         sizes = {"a_step": a_step, "b_step": b_step, "row": row, "size": self.size, "words": words,
                  "words_1": words - 1}
+        asked = self.asked_ahead(b_step, words)
         return "\n".join(self.declared()) + f"""
 
 define void @panels_{self.kind}_{self.rows}{suffix}({form.left}, {form.right}, ptr %c0, i64 %c_row, i64 %rows,
@@ -206,7 +209,7 @@ slice:
   %as = getelementptr i8, ptr %a, i64 %as_at
   %bs_at = mul i64 %first, {form.b_step.format(**sizes)}
   %bs = getelementptr i8, ptr %b, i64 %bs_at
-{form.line}  br label %block
+{asked["slice"]}{form.line}  br label %block
 block:
   %row = phi i64 [0, %{form.outer}], [%row1, %block_end]
   %ai = phi ptr [%{form.a}, %{form.outer}], [%ai1, %block_end]
@@ -215,20 +218,20 @@ block:
   %left_rows = sub i64 %rows, %row
   %fewer = icmp slt i64 %left_rows, {self.rows}
   %here = select i1 %fewer, i64 %left_rows, i64 {self.rows}
-{self.prefetches(row)}
+{asked["block"]}{self.prefetches(row)}
   br label %step
 step:
   %k = phi i64 [0, %block], [%k1, %step_end]
   %x.p = phi ptr [%ai, %block], [%x1, %step_end]
   %y = phi ptr [%bs, %block], [%y.s, %step_end]
 {outer}
-{form.step.format(**sizes)}
+{asked["step"]}{form.step.format(**sizes)}
   br label %words
 words:
   %w = phi i64 [0, %step], [%w1, %words]
   %y.w = phi ptr [%y, %step], [%y.n, %words]
 {inner}
-  %z = getelementptr i8, ptr %x, i64 %w
+{asked["word"]}  %z = getelementptr i8, ptr %x, i64 %w
 {self.word_products()}
   %w1 = add nuw nsw i64 %w, {self.size}
   %inside = icmp ult i64 %w1, {form.words}
@@ -268,6 +271,27 @@ done:
   ret void
 }}
 """
+
+    def asked_ahead(self, b_step: int, words: int) -> dict[str, str]:
+        """Asks for what is read after b: a line with each word, until the blocks have asked for as much as a slice."""
+        if not self.form.ahead:
+            return dict.fromkeys(("slice", "block", "step", "word"), "")
+        step = words * LINE
+        return {
+            "slice": f"""  %then_slice = getelementptr i8, ptr %then, i64 %bs_at
+  %slice_bytes = mul i64 %count, {b_step}
+  %last_ask = sub i64 %slice_bytes, {step}
+  %asks = mul i64 %count, {step}
+""", "block": f"""  %block.k = udiv i64 %row, {self.rows}
+  %asked = mul i64 %block.k, %asks
+""", "step": f"""  %asked.k = mul i64 %k, {step}
+  %asked.s = add i64 %asked, %asked.k
+  %ask.at = call i64 @llvm.smin.i64(i64 %asked.s, i64 %last_ask)
+  %ask.s = getelementptr i8, ptr %then_slice, i64 %ask.at
+""", "word": f"""  %ask.w = mul i64 %w, {LINE // self.size}
+  %ask = getelementptr i8, ptr %ask.s, i64 %ask.w
+  call void @llvm.prefetch.p0(ptr %ask, i32 0, i32 2, i32 1)
+"""}
 
     def prefetches(self, row: int) -> str:
         """Asks for the lines that a block's sums go to, before it computes them."""
@@ -341,7 +365,7 @@ done:
         n, vector, masked = self.lanes, f"<{self.lanes} x {self.sum}>", self.masked
         lines = [f"declare {vector} @llvm.masked.load.{masked}(ptr, i32, <{n} x i1>, {vector})",
                  f"declare void @llvm.masked.store.{masked}({vector}, ptr, i32, <{n} x i1>)",
-                 "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"]
+                 "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", "declare i64 @llvm.smin.i64(i64, i64)"]
         if self.result:
             small = f"<{n} x {NARROW[self.result]}>"
             lines.append(f"declare void @llvm.masked.store.v{n}{self.result}.p0({small}, ptr, i32, <{n} x i1>)")

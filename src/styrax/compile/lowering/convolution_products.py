@@ -294,10 +294,11 @@ class _Implicit:
                 # (of calls on the average)
                 computed = layout.lines * layout.blocks * layout.height * width * layout.steps / (
                     layout.calls * layout.pieces)
+                size = layout.steps * width * ROW // packed.dtype.itemsize
+                at = b.imul(b.iadd(b.imul(group, columns), panel), size)
                 nest.call(name, [
-                    (source, b.imul(place, layout.lanes)), (offsets, b.int(0)),
-                    (packed, b.imul(b.iadd(b.imul(group, columns), panel),
-                                    layout.steps * width * ROW // packed.dtype.itemsize)),
+                    (source, b.imul(place, layout.lanes)), (offsets, b.int(0)), (packed, at),
+                    *[(packed, b.iadd(at, panels.ahead(layout.steps, width)))] * (not kernel.tiles),
                     (outs[0], b.iadd(b.imul(b.iadd(b.imul(lines, layout.rows), first), self.features), column)),
                     b.int(kernel.result.itemsize * self.features), *extent, b.int(layout.steps)],
                     reads=[source, offsets, packed], writes=[outs[0]], work=computed * 2 / kernel.speed,

@@ -7,6 +7,7 @@ panels that the shape alone decides.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import ml_dtypes
@@ -17,6 +18,7 @@ from . import panels
 from .number_types import SMALL_FLOATS
 
 if TYPE_CHECKING:
+    from ..ir.expr import Expr
     from ..program import Panels
     from .builder import Builder, Nest
 
@@ -29,7 +31,11 @@ TILES = 16  # rows that loops treat as fast
 READ = 1 << 18  # bytes of an operand that is not in the nearest caches
 FLOATS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 IN_FLIGHT = 12  # sums that registers add to while one waits
-HUGE = 1 << 26  # multiplications to which packing is little
+NEAR = 1 << 18  # bytes of a panel that stays in the second cache,
+GROUP = 1 << 20  # and of the blocks of rows that do while panels pass
+SHARES = 16  # panels from which threads share them alone
+HUGE = 1 << 26  # multiplications to which packing is little; fewer are enough
+BROAD, BROADEST = 1 << 24, 512  # with so many columns
 WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
 NARROW = {"bf16": WORDS["bf16"], "f16": np.dtype(np.float16)}
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -54,7 +60,8 @@ def pays(m: object, n: object, k: object, blas: bool) -> bool:
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
     if blas:
-        return (min(m, k) <= SHORT and n >= NARROWEST and n * max(m, k) >= STREAMED) or m * n * k >= HUGE
+        return m * n * k >= (BROAD if n >= BROADEST else HUGE) or (
+            min(m, k) <= SHORT and n >= NARROWEST and n * max(m, k) >= STREAMED)
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 
 
@@ -73,25 +80,40 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
     rows = -(-m // blocks)  # blocks of equal height
     width = sizes.columns
     columns, steps = -(-n // width), panels.steps(k, word)
-    a, packed = panels.blocks(b, left, rows, word), panels.panels(b, right, 1, width, word)
-    suffix, results = result(sizes, kind, dtype)
-    pieces = -(-blocks // sizes.blocks)
+    block_size, panel_size = rows * steps * 64, width * steps * 64  # bytes
+    # where all rows stay near while panels pass, a thread packs each panel as it comes to it
+    passing = (word.itemsize == 4 and panel_size <= NEAR and blocks * block_size <= GROUP
+               and (blocks <= sizes.blocks or columns >= SHARES))
+    pieces = -(-blocks // (sizes.blocks if passing else min(sizes.blocks, max(1, GROUP // block_size))))
     together = -(-blocks // pieces)
-    step = 64 // word.itemsize
+    a, packed = panels.blocks(b, left, rows, word), None if passing else panels.panels(b, right, 1, width, word)
+    suffix, results = result(sizes, kind, dtype)
 
     def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
-        with nest.loop(count * pieces * columns, parallel=True) as t:
-            panel, rest = b.floormod(t, columns), b.floordiv(t, columns)
-            piece, c = b.imul(b.floormod(rest, pieces), together), b.floordiv(rest, pieces)
-            row, column = b.imul(piece, rows), b.imul(panel, width)
+        def multiply(c: Expr, piece: Expr, column: Expr, here: Stored, at: Expr, then: tuple[Stored, Expr]) -> None:
+            block = b.imul(piece, together)
+            row = b.imul(block, rows)
             nest.call(f"panels_{kind}_{rows}{suffix}", [
-                (a, b.imul(b.iadd(b.imul(c, blocks), piece), steps * rows * step)),
-                (packed, b.imul(b.iadd(b.imul(c, columns), panel), steps * width * 64 // packed.dtype.itemsize)),
-                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(results.itemsize * n),
+                (a, b.imul(b.iadd(b.imul(c, blocks), block), block_size // word.itemsize)), (here, at),
+                then, (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(results.itemsize * n),
                 b.min(b.int(together * rows), b.isub(b.int(m), row)), b.min(b.int(width), b.isub(b.int(n), column)),
                 b.int(steps)],
-                reads=[a, packed], writes=[outs[0]], work=together * rows * width * steps,
+                reads=[a, here], writes=[outs[0]], work=together * rows * width * steps,
                 flops=2 * m * n * k / (pieces * columns))
+
+        with nest.loop(count * columns * (1 if packed is None else pieces), parallel=True) as t:
+            panel, rest = b.floormod(t, columns), b.floordiv(t, columns)
+            column = b.imul(panel, width)
+            if packed is None:
+                here = panels.panel(nest, right, rest, column, width, word)
+                then = panels.following(b, right, rest, b.iadd(column, width), here)
+                with nest.loop(pieces) if pieces > 1 else nullcontext(b.int(0)) as piece:
+                    multiply(rest, piece, column, here, b.int(0), then)
+            else:
+                c, size = b.floordiv(rest, pieces), panel_size // packed.dtype.itemsize
+                at = b.imul(b.iadd(b.imul(c, columns), panel), size)
+                multiply(c, b.floormod(rest, pieces), column, packed, at,
+                         (packed, b.iadd(at, panels.ahead(steps, width))))
 
     (stored,) = b.nest([(shape, results)], body)
     return stored if dtype == results else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))
