@@ -99,7 +99,7 @@ class _Form(NamedTuple):
     b_row: str = "{row}"
     b_step: str = "{b_step}"
     aligned: bool = True  # b's rows, which are as long as a panel is wide,
-    ahead: bool = True  # and follow each other, so that what comes next is asked for
+    ahead: bool = True  # and follow each other, as what is asked for does
     a_block: str = "mul i64 %steps, {a_step}"  # from a block of a to the next,
     slice: str = "mul i64 %first, {a_step}"  # to the first step of a slice
     step: str = "  %x = getelementptr i8, ptr %x.p, i64 0"  # where the rows of a step begin
@@ -352,6 +352,12 @@ done:
                         f"<{self.lanes} x i1> %mask{v}, {words} zeroinitializer)")
             lines += [f"  %y{v}.at = getelementptr i8, ptr %y.w, i64 {self.size * v * self.lanes}", f"  %y{v} = {load}"]
         lines += [f"  %y.n = getelementptr i8, ptr %y.w, i64 {self.form.b_row.format(row=self.size * self.columns)}"]
+        if not self.form.ahead:  # rows are apart: no processor foresees the next
+            row = self.size * self.columns
+            lines += ["  %y.ahead = getelementptr i8, ptr %y.w, i64 %b_step"]
+            lines += [line for at in (*range(0, row, LINE), row - 1) for line in (
+                f"  %ahead{at} = getelementptr i8, ptr %y.ahead, i64 {at}",
+                f"  call void @llvm.prefetch.p0(ptr %ahead{at}, i32 0, i32 3, i32 1)")]
         for r in range(self.rows):
             lines += [f"  %z{r}.at = getelementptr i8, ptr %z, i64 {64 * r}",
                       f"  %z{r}.w = load {self.word}, ptr %z{r}.at, align {self.size}",
