@@ -44,8 +44,8 @@ SELDOM = 4  # turns of a reduction from which what follows it hardly counts
 class Nest:
     """Operations over common loops, with what is chosen for these. Choices give a new nest (`replace`)."""
 
-    __slots__ = ("b", "members", "dead", "outer", "inner", "vector", "width", "rows", "abreast", "elements",
-                 "_known", "_nodes")
+    __slots__ = ("b", "members", "dead", "outer", "inner", "vector", "width", "rows", "abreast", "columns",
+                 "elements", "_known", "_nodes")
 
     b: Builder
     members: Sequence[Member]
@@ -56,6 +56,7 @@ class Nest:
     width: int  # lanes
     rows: Expr | None  # the loop whose iterations run side by side
     abreast: int  # how many of them
+    columns: Expr | None  # another one, all of whose iterations do so in each of these
     elements: int  # estimated instructions of all iterations, without lanes
 
     def __init__(self, b: Builder, members: Sequence[Member], dead: set[Buffer], outer: Sequence[Expr],
@@ -64,6 +65,7 @@ class Nest:
         self.b, self.members, self.dead = b, members, dead
         self.outer, self.inner, self.vector, self.width = outer, inner, vector, width
         self.rows, self.abreast, self.elements = rows, abreast, elements
+        self.columns: Expr | None = None
         self._known: tuple[set[Expr], set[Expr]] | None = None  # the accesses of these members
         self._nodes: list[Expr] | None = None
 
@@ -75,15 +77,16 @@ class Nest:
             new._known = new._nodes = None
         return new
 
-    def with_rows(self, rows: Expr, abreast: int, width: int) -> Nest:
-        """The nest with iterations of `rows` side by side, just outside of the vector loop."""
-        last = [v for v in (rows, self.vector) if v in self.outer]
+    def with_rows(self, rows: Expr, abreast: int, width: int, columns: Expr | None = None) -> Nest:
+        """The nest with iterations of `rows`, and of `columns`, side by side, just outside of the vector loop."""
+        last = [v for v in (rows, columns, self.vector) if v in self.outer]
         return self.replace(outer=[v for v in self.outer if v not in last] + last, rows=rows, abreast=abreast,
-                            width=width)
+                            columns=columns, width=width)
 
     def lines(self) -> list[str]:
         chosen = [f"{show(v)} {kind}({n})" for v, kind, n in (
-            (self.vector, "vector", self.width), (self.rows, "jam", self.abreast)) if v is not None]
+            (self.vector, "vector", self.width), (self.rows, "jam", self.abreast),
+            *[(v, "jam", self.size(v)) for v in (self.columns,) if v is not None]) if v is not None]
         loops = f"[{', '.join(map(show, self.outer))}; {', '.join(map(show, self.inner))}]"
         return [f"nest{loops} {', '.join(chosen)}".rstrip() + ":", *(
             f"  {'inner' if m.inner else 'outer'} {m.phase}: {line}" for m in self.members for line in m.op.lines())]

@@ -93,6 +93,8 @@ class Scheduler:
                 body = [self._loop(v, body, LoopKind.VECTOR, width)]
             elif v is rows:
                 body = [self._loop(v, body, LoopKind.JAM, nest.abreast)]
+            elif v is nest.columns:
+                body = [self._loop(v, body, LoopKind.JAM, nest.size(v))]
             else:
                 body = [self._loop(v, body)]
         return self._divisible(body, nest.elements, width)

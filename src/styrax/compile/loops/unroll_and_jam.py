@@ -130,6 +130,8 @@ class Jam:
                 out.append(s.replace(body=kept, work=s.work * self.count))
                 out += after
                 self.lane = outside
+            elif isinstance(s, Together):
+                out.append(Together([self.statement(x, row) for row in self.rows for x in s.body]))
             else:
                 copies = [self.statement(s, row) for row in self.rows]
                 alike = isinstance(s, Store) or isinstance(s, Fold) and s.accumulator in self.rows[0].accumulators
