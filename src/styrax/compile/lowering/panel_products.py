@@ -28,9 +28,9 @@ SHORT = 64  # rows or terms up to which BLAS loses time,
 NARROWEST = 32  # with so many columns,
 STREAMED = 1 << 18  # where the larger operand or the result has so many elements
 TILES = 16  # rows that loops treat as fast
-READ = 1 << 18  # bytes of an operand that is not in the nearest caches
+READ, FAR = 1 << 18, 1 << 21  # bytes of an operand that is not in the nearest caches, nor in the second
 FLOATS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
-IN_FLIGHT = 12  # sums that registers add to while one waits
+IN_FLIGHT = 8  # sums that registers add to while one waits
 NEAR = 1 << 18  # bytes of a panel that stays in the second cache,
 GROUP = 1 << 20  # and of the blocks of rows that do while panels pass
 SHARES = 16  # panels from which threads share them alone
@@ -121,12 +121,13 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
 
 def streams(b: Builder, dtype: np.dtype, m: object, n: object, k: object) -> bool:
     """Whether a product of floats has so few rows that it is read rather than multiplied: packing the right operand,
-    whose rows lie in memory, would cost more than it gains. Loops do as well with rows that fill their tiles."""
+    whose rows lie in memory, would cost more than it gains. Loops do as well with rows that fill their tiles, as long
+    as caches hold the operand."""
     kind = FLOATS.get(dtype, "")
     if kind not in b.kernels.panels or not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
-    return (0 < m <= 2 * b.kernels.panels[kind].rows and m != TILES and n >= NARROWEST and k >= SMALLEST
-            and k * n * dtype.itemsize > READ)
+    return (0 < m <= 2 * b.kernels.panels[kind].rows and n >= NARROWEST and k >= SMALLEST
+            and k * n * dtype.itemsize > (FAR if m == TILES else READ))
 
 
 def streamed(b: Builder, left: Value, right: Stored, shape: Shape) -> Value:
