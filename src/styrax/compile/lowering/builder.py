@@ -158,6 +158,10 @@ class Builder:
             value.kept = self.ops, self.materialize(value)
         return value.kept[1]
 
+    def cost(self, value: Value) -> int:
+        """How many instructions, about, an element of a value takes: none where it lies in memory."""
+        return value.cost if isinstance(value, Computed) else 0
+
     def materialize(self, value: Value, buffer: Buffer | None = None) -> Value:
         """The value in memory (or, 0-d, in a scalar): what loops over it again and again should read."""
         if isinstance(value, (Stored, Scalar)) and buffer is None:

@@ -223,6 +223,9 @@ class Builder(Scalars, Protocol):
     def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times."""
 
+    def cost(self, value: Value) -> int:
+        """How many instructions, about, an element of a value takes: none where it lies in memory."""
+
     def materialize(self, value: Value) -> Value:
         """The value in memory, or as a scalar."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -89,6 +90,10 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
     combine = _combiner(b, name, out.dtype, update_jaxpr, update_consts)
     if all(updates.shape[u] == 1 for u in places.scatter_dims) and (name in _COMBINERS or update_jaxpr is None):
         return _one_window(b, places, operand, updates, combine, replaces=name == "scatter")
+    if not window_dims and all(isinstance(d, int) for d in updates.shape) and (
+            b.cost(updates) * math.prod(updates.shape) >= SHARED):
+        updates = b.in_memory(updates)
+    parallel = bool(unique_indices) and places.clip
     pieces = _pieces(name, out.dtype, out.shape, updates.shape, places.scatter_dims)
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
@@ -113,9 +118,28 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
                 at[remaining[0]] = i
                 windows(remaining[1:], where)
 
+        def by_blocks(u: int) -> None:
+            """Loops over single elements whose updates are computed in lanes, a block before they are written."""
+            with n.loop(-(-updates.shape[u] // BLOCK), parallel=parallel) as block:
+                first = b.imul(block, BLOCK)
+                count = b.min(b.int(BLOCK), b.isub(b.int(updates.shape[u]), first))
+                waiting = n.scratch((BLOCK,), updates.dtype)
+                with n.loop(count, vector=True) as i:
+                    at[u] = b.iadd(first, i)
+                    n.store(waiting, [i], updates.at([at[d] for d in range(updates_rank)]))
+                with n.loop(count) as i:
+                    at[u] = b.iadd(first, i)
+                    where, inside = places.origin(b, [at[d] for d in places.scatter_dims])
+                    with nullcontext() if inside is None else n.if_(inside):
+                        old = functools.partial(n.load, target, where)
+                        n.store(target, where, combine(old, waiting.at([i])))
+
         def each_index(remaining: list[int]) -> None:
+            if len(remaining) == 1 and not window_dims and b.cost(updates) and _many(updates.shape[remaining[0]]):
+                by_blocks(remaining[0])
+                return
             if remaining:
-                with n.loop(updates.shape[remaining[0]], parallel=bool(unique_indices) and places.clip) as i:
+                with n.loop(updates.shape[remaining[0]], parallel=parallel) as i:
                     at[remaining[0]] = i
                     each_index(remaining[1:])
                 return
@@ -200,6 +224,12 @@ def _total_of_pieces(b: Builder, combine: Callable[[Any, Any], Any], operand: An
 PIECES = 8  # a power of two
 TOGETHER = 4  # pieces of single elements whose updates a thread makes in turns
 MANY = 1 << 12  # updates from which it pays
+BLOCK = 256  # single elements whose updates are computed together
+SHARED = 1 << 19  # instructions, about, for all of them from which threads share these, before one writes
+
+
+def _many(updates: Any) -> bool:
+    return isinstance(updates, int) and updates >= MANY
 
 
 def _pieces(name: str, dtype: np.dtype, shape: Sequence[Any], updates: Sequence[Any], scatter_dims: Sequence[int]
