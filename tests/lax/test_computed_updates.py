@@ -51,8 +51,8 @@ def test_operations(operation, dtype, count):
     x, y = numbers(dtype, PLACES), numbers(dtype, count)
     tolerance = TOLERANCES.get(np.dtype(dtype).itemsize, 1e-4)
     for mode in ("drop", "clip"):
-        check(lambda j, x, y: getattr(j.numpy.asarray(x).at[where], operation)(y * x[other], mode=mode), x, y,
-              tolerance=tolerance)
+        check(lambda j, x, y, mode=mode: getattr(j.numpy.asarray(x).at[where], operation)(y * x[other], mode=mode),
+              x, y, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("count", [4096, 6001])
@@ -61,7 +61,8 @@ def test_elements_set(count):
     x, y = numbers(np.float32, PLACES), numbers(np.float32, count)
     x[3], y[5] = np.nan, np.inf
     for unique in (False, True):
-        check(lambda j, x, y: j.numpy.asarray(x).at[where].set(j.numpy.tanh(y) + x[0], unique_indices=unique), x, y)
+        check(lambda j, x, y, unique=unique: j.numpy.asarray(x).at[where].set(
+            j.numpy.tanh(y) + x[0], unique_indices=unique), x, y)
 
 
 @pytest.mark.parametrize("count", [4100, 70_001])
@@ -78,4 +79,13 @@ def test_compositions(count):
           tolerance=1e-4)
     check(lambda j, x, y: j.grad(lambda x, y: (x.at[where].add(y * j.numpy.sin(x[other])) ** 2).sum(), (0, 1))(
         j.numpy.asarray(x), y), x, y, tolerance=1e-3)
-    check(lambda j, x, y: j.numpy.zeros((70, 100)).at[where // 100, where % 100].add(y * x[other]), x, y, tolerance=1e-4)
+    check(lambda j, x, y: j.numpy.zeros((70, 100)).at[where // 100, where % 100].add(y * x[other]), x, y,
+          tolerance=1e-4)
+
+
+@pytest.mark.parametrize("places", [30, 7000])
+def test_two_dimensions_of_updates(places):
+    """Into few places, in pieces that are added up, and into many."""
+    where = RNG.integers(0, places, (70, 4100))
+    x, y = numbers(np.float32, places), numbers(np.float32, 70, 4100)
+    check(lambda j, x, y: j.numpy.asarray(x).at[where].add(y * j.numpy.sin(y)), x, y, tolerance=2e-3)

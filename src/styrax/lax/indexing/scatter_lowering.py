@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -118,25 +117,10 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
                 at[remaining[0]] = i
                 windows(remaining[1:], where)
 
-        def by_blocks(u: int) -> None:
-            """Loops over single elements whose updates are computed in lanes, a block before they are written."""
-            with n.loop(-(-updates.shape[u] // BLOCK), parallel=parallel) as block:
-                first = b.imul(block, BLOCK)
-                count = b.min(b.int(BLOCK), b.isub(b.int(updates.shape[u]), first))
-                waiting = n.scratch((BLOCK,), updates.dtype)
-                with n.loop(count, vector=True) as i:
-                    at[u] = b.iadd(first, i)
-                    n.store(waiting, [i], updates.at([at[d] for d in range(updates_rank)]))
-                with n.loop(count) as i:
-                    at[u] = b.iadd(first, i)
-                    where, inside = places.origin(b, [at[d] for d in places.scatter_dims])
-                    with nullcontext() if inside is None else n.if_(inside):
-                        old = functools.partial(n.load, target, where)
-                        n.store(target, where, combine(old, waiting.at([i])))
-
         def each_index(remaining: list[int]) -> None:
-            if len(remaining) == 1 and not window_dims and b.cost(updates) and _many(updates.shape[remaining[0]]):
-                by_blocks(remaining[0])
+            if len(remaining) == 1 and not window_dims and pieces == 1 and b.cost(updates) and (
+                    _many(updates.shape[remaining[0]])):
+                _by_blocks(b, n, places, target, updates, combine, at, remaining[0], parallel)
                 return
             if remaining:
                 with n.loop(updates.shape[remaining[0]], parallel=parallel) as i:
@@ -162,6 +146,24 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
     starts_of_pieces = b.value((pieces, *out.shape), out.dtype, lambda i: b.const(start, out.dtype))
     (folded,) = b.nest([((pieces, *out.shape), out.dtype, starts_of_pieces)], body)
     return _total_of_pieces(b, getattr(b, join), operand, folded, pieces)
+
+
+def _by_blocks(b: Builder, n: Nest, places: _Places, target: Any, updates: Any, combine: Combine, at: dict[int, Any],
+               u: int, parallel: bool) -> None:
+    """A loop over single elements whose updates are computed in lanes, a block before they are written."""
+    rank = len(updates.shape)
+    with n.loop(-(-updates.shape[u] // BLOCK), parallel=parallel) as block:
+        first = b.imul(block, BLOCK)
+        count = b.min(b.int(BLOCK), b.isub(b.int(updates.shape[u]), first))
+        waiting = n.scratch((BLOCK,), updates.dtype)
+        with n.loop(count, vector=True) as i:
+            at[u] = b.iadd(first, i)
+            n.store(waiting, [i], updates.at([at[d] for d in range(rank)]))
+        with n.loop(count) as i:
+            at[u] = b.iadd(first, i)
+            where, inside = places.origin(b, [at[d] for d in places.scatter_dims])
+            with nullcontext() if inside is None else n.if_(inside):
+                n.store(target, where, combine(lambda: n.load(target, where), waiting.at([i])))
 
 
 def _one_window(b: Builder, places: _Places, operand: Any, updates: Any, combine: Combine, replaces: bool) -> Any:
