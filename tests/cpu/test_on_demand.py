@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 import threading
 import time
 
@@ -65,6 +66,26 @@ def test_each_is_compiled_once_by_many(family, threads):
     assert sorted(asked) == symbols
     family.compile_ahead(set(symbols), 1, threads)
     assert sorted(asked) == symbols
+
+
+def test_turns_of_threads_are_short_meanwhile(family):
+    family, _ = family
+    usual = sys.getswitchinterval()
+    try:
+        for own in (None, 0.25):  # what somebody sets meanwhile stays
+            seen = []
+            texts = family._source
+            family._source = lambda symbol, seen=seen, texts=texts, own=own: (
+                seen.append(sys.getswitchinterval()), own and sys.setswitchinterval(own), texts(symbol))[-1]
+            family.compile_ahead({f"{family._prefix}{100 if own else 200}"}, 1, 1)
+            while family._working:
+                time.sleep(0.001)
+            family._source = texts
+            assert seen[0] < usual
+            assert sys.getswitchinterval() == (own or usual)
+            sys.setswitchinterval(usual)
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def test_no_function_of_the_family(family):

@@ -7,13 +7,37 @@ link and finds functions missing.
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from . import background, kept_kernels, llvm
 
 Wanted = tuple[str, int]  # a function, and LLVM's effort
+TURN = 0.0005  # seconds
+
+_usual: list[float] = []  # how long a turn is otherwise, for each thread that works
+_turns = threading.Lock()
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Lets threads take turns with Python more often: one that comes back from LLVM would wait for 5 ms each time while
+    the program's own thread is at its loops."""
+    with _turns:
+        if not _usual:
+            _usual.append(sys.getswitchinterval())
+            sys.setswitchinterval(min(TURN, _usual[0]))
+        else:
+            _usual.append(_usual[0])
+    try:
+        yield
+    finally:
+        with _turns:
+            usual = _usual.pop()
+            if not _usual and sys.getswitchinterval() == min(TURN, usual):  # nobody has set it meanwhile
+                sys.setswitchinterval(usual)
 
 
 class Family:
@@ -77,14 +101,15 @@ class Family:
 
     def _compile_waiting(self) -> None:
         try:
-            while True:
-                with self._changed:
-                    if not self._waiting:
-                        return
-                    wanted = self._waiting[0]
-                    self._begin(wanted)
-                with suppress(llvm.CompileError):  # who asks for it is told
-                    self._compile(wanted)
+            with _short_turns():
+                while True:
+                    with self._changed:
+                        if not self._waiting:
+                            return
+                        wanted = self._waiting[0]
+                        self._begin(wanted)
+                    with suppress(llvm.CompileError):  # who asks for it is told
+                        self._compile(wanted)
         finally:
             with self._changed:
                 self._working -= 1
