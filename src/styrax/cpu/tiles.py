@@ -37,6 +37,7 @@ from .on_demand import Family
 STEPS = 16  # of 2 KB: half of a first cache of 64 KB, two thirds of one of 48
 BLOCKS = 16  # of rows that a call may have
 EDGE = 32  # rows and columns of a block
+ASKED = 512  # bytes of the next steps of b that a step asks for, until the blocks have asked for a slice
 INSTRUCTIONS = {"bf16": "tdpbf16ps", "ss": "tdpbssd", "su": "tdpbsud", "us": "tdpbusd", "uu": "tdpbuud"}
 NARROW = {"bf16": ("bfloat", 2), "i16": ("i16", 2), "i8": ("i8", 1)}
 NEEDS = frozenset(("amx-tile", "amx-bf16", "amx-int8"))
@@ -64,7 +65,8 @@ def source(kind: str, result: str = "", indirect: bool = False) -> str:
              "tilestored64(i8, ptr, i64)", f"{INSTRUCTIONS[kind]}(i8, i8, i8)"]
     return "\n".join([f"@config = internal constant [64 x i8] [{words}], align 64",
                       *[f"declare void @llvm.x86.{name}" for name in names],
-                      "declare i64 @llvm.umax.i64(i64, i64)",
+                      "declare i64 @llvm.umax.i64(i64, i64)", "declare i64 @llvm.smin.i64(i64, i64)",
+                      "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
                       "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
                       _kernel(kind, result, indirect)])
 
@@ -88,6 +90,8 @@ def _kernel(kind: str, result: str, indirect: bool) -> str:
     stores = "\n".join(f"  call void @llvm.x86.tilestored64(i8 {t}, ptr %q{t}, i64 128)" for t, _ in quarters)
     products = "\n".join(f"  call void @llvm.x86.{INSTRUCTIONS[kind]}(i8 {2 * i + j}, i8 {4 + i}, i8 {6 + j})"
                          for i in (0, 1) for j in (0, 1))
+    asks = "\n".join(f"  %ask{at} = getelementptr i8, ptr %ask, i64 {at}\n"
+                     f"  call void @llvm.prefetch.p0(ptr %ask{at}, i32 0, i32 2, i32 1)" for at in range(0, ASKED, 64))
     return _given(kind, result) + f"""
 define void @{name}({left}, ptr %b, ptr %c_first, i64 %c_row, i64 %rows, {more}i64 %columns, i64 %steps) nounwind {{
 entry:
@@ -132,6 +136,10 @@ part:
   %as = getelementptr i8, ptr %a, i64 %as_at
   %bs_at = mul i64 %first, 2048
   %bs = getelementptr i8, ptr %bp, i64 %bs_at
+  %slice_bytes = mul i64 %count, 2048
+  %next = getelementptr i8, ptr %bs, i64 %slice_bytes
+  %last_ask = sub i64 %slice_bytes, {ASKED}
+  %asks = mul i64 %count, {ASKED // EDGE}
 {line}  br label %block
 block:
   %i = phi i64 [0, %{outer}], [%i1, %block_end]
@@ -141,6 +149,7 @@ block:
   %ai_at = mul i64 %row, %a_each
   %ai = getelementptr i8, ptr %{of[0]}, i64 %ai_at
   %whose = select i1 %more_steps, ptr %kb, ptr %sums
+  %asked = mul i64 %i, %asks
   br i1 %begun, label %go_on, label %start
 start:
 {zeros}
@@ -157,6 +166,11 @@ step:
   %r_at = mul i64 %k, 2048
   %r = getelementptr i8, ptr %bs, i64 %r_at
   %s = getelementptr i8, ptr %r, i64 1024
+  %asked.k = mul i64 %k, {ASKED}
+  %asked.s = add i64 %asked, %asked.k
+  %ask.at = call i64 @llvm.smin.i64(i64 %asked.s, i64 %last_ask)
+  %ask = getelementptr i8, ptr %next, i64 %ask.at
+{asks}
   call void @llvm.x86.tileloadd64(i8 4, ptr %x, i64 %a_row)
   call void @llvm.x86.tileloadd64(i8 6, ptr %r, i64 64)
   call void @llvm.x86.tileloadd64(i8 7, ptr %s, i64 64)
