@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, unwrap
 from ..ir.values import Stored, Value
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ def panels(b: Builder, right: Value, parts: int, width: int, dtype: np.dtype) ->
     count, n, k = right.shape
     assert isinstance(n, int) and isinstance(k, int)
     columns, number = parts * width, 4 // dtype.itemsize
+    lying = _words(b, right, number, dtype)
+    if lying is not None:
+        return panels(b, lying, parts, width, UINT32)
     ragged, short = n % columns != 0, k % (number * WORDS) != 0
 
     def at(i: tuple[Expr, ...]) -> Expr:
@@ -63,6 +66,20 @@ def panels(b: Builder, right: Value, parts: int, width: int, dtype: np.dtype) ->
 
     shape = (count, -(-n // columns), steps(k, dtype), parts, WORDS, width)
     return b.in_memory(b.value(shape, dtype if number == 1 else UINT32, at))
+
+
+def _words(b: Builder, right: Value, number: int, dtype: np.dtype) -> Stored | None:
+    """The same memory in words of `number` terms, where those of a word lie side by side: packing turns words then."""
+    if number == 1 or not isinstance(right, Stored) or right.dtype != dtype or right.strides[2] != 1:
+        return None
+    batch = 0 if right.shape[0] == 1 else right.strides[0]
+    places = [unwrap(x) for x in (batch, right.strides[1], right.offset, right.shape[2], right.buffer.size)]
+    if not all(isinstance(x, int) and x % number == 0 for x in places):
+        return None
+    batch, row, offset, terms, size = (x // number for x in places)  # type: ignore[operator]
+    view = b.buffer(UINT32, size, right.buffer.kind)
+    b.aliases[view] = right.buffer
+    return Stored(b, view, (*right.shape[:2], terms), UINT32, (batch, row, 1), offset)
 
 
 AHEAD = 24  # steps of a packed panel that are asked for before they are read
