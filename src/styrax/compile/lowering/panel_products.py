@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from ..ir.values import Shape, Stored, Value
-from . import panels
+from . import panels, passing_panels
 from .number_types import SMALL_FLOATS
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ TILES = 16  # rows that loops treat as fast
 READ, FAR = 1 << 18, 1 << 21  # bytes of an operand that is not in the nearest caches, nor in the second
 FLOATS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 IN_FLIGHT = 8  # sums that registers add to while one waits
-NEAR = 1 << 18  # bytes of a panel that stays in the second cache,
-GROUP = 1 << 20  # and of the blocks of rows that do while panels pass
+AHEAD = 24  # steps of a packed panel that are asked for before they are read
 SHARES = 16  # panels from which threads share them alone
 HUGE = 1 << 26  # multiplications to which packing is little; fewer are enough
 BROAD, BROADEST = 1 << 24, 512  # with so many columns
@@ -82,9 +81,9 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
     columns, steps = -(-n // width), panels.steps(k, word)
     block_size, panel_size = rows * steps * 64, width * steps * 64  # bytes
     # where all rows stay near while panels pass, a thread packs each panel as it comes to it
-    passing = (word.itemsize == 4 and panel_size <= NEAR and blocks * block_size <= GROUP
+    passing = (panel_size <= passing_panels.NEAR and blocks * block_size <= passing_panels.GROUP
                and (blocks <= sizes.blocks or columns >= SHARES))
-    pieces = -(-blocks // (sizes.blocks if passing else min(sizes.blocks, max(1, GROUP // block_size))))
+    pieces = -(-blocks // (sizes.blocks if passing else min(sizes.blocks, max(1, passing_panels.GROUP // block_size))))
     together = -(-blocks // pieces)
     a, packed = panels.blocks(b, left, rows, word), None if passing else panels.panels(b, right, 1, width, word)
     suffix, results = result(sizes, kind, dtype)
@@ -105,18 +104,23 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
             panel, rest = b.floormod(t, columns), b.floordiv(t, columns)
             column = b.imul(panel, width)
             if packed is None:
-                here = panels.panel(nest, right, rest, column, width, word)
-                then = panels.following(b, right, rest, b.iadd(column, width), here)
+                here = passing_panels.panel(nest, right, rest, column, 1, width, word)
+                then = passing_panels.following(b, right, rest, b.iadd(column, width), here)
                 with nest.loop(pieces) if pieces > 1 else nullcontext(b.int(0)) as piece:
                     multiply(rest, piece, column, here, b.int(0), then)
             else:
                 c, size = b.floordiv(rest, pieces), panel_size // packed.dtype.itemsize
                 at = b.imul(b.iadd(b.imul(c, columns), panel), size)
                 multiply(c, b.floormod(rest, pieces), column, packed, at,
-                         (packed, b.iadd(at, panels.ahead(steps, width))))
+                         (packed, b.iadd(at, ahead(steps, width))))
 
     (stored,) = b.nest([(shape, results)], body)
     return stored if dtype == results else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))
+
+
+def ahead(steps: int, width: int) -> int:
+    """How many words behind a packed panel's first is what a kernel should ask for first."""
+    return min(steps, AHEAD) * panels.WORDS * width
 
 
 def streams(b: Builder, dtype: np.dtype, m: object, n: object, k: object) -> bool:

@@ -7,20 +7,23 @@ result where it belongs. Threads share panels that the shape alone decides.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
 from ..ir.values import Shape, Stored, Value
-from . import panels
+from . import panels, passing_panels
 
 if TYPE_CHECKING:
+    from ..ir.expr import Expr
     from .builder import Builder, Nest
 
 EDGE = 32  # rows and columns of a block of sums
 BLOCKS = 16  # blocks of rows that a call computes,
 NEAR = 1 << 20  # of so many bytes: half of the second cache of processors that have the units
+PANEL = 2048  # bytes of a step of a panel
 STEP = 64  # bytes of a row that go through a tile at a time
 WORTH = 64  # steps of blocks that are worth a call
 SHARES = 16  # calls from which columns are put together
@@ -56,7 +59,7 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Stored, right: Stored,
     (count, m, k), n = left.shape, right.shape[1]
     assert isinstance(count, int) and isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
     assert isinstance(left.dtype, np.dtype) and isinstance(right.dtype, np.dtype)
-    size = left.dtype.itemsize
+    size, terms = left.dtype.itemsize, right.dtype
     blocks, columns, steps = -(-m // EDGE), -(-n // EDGE), panels.steps(k, left.dtype)
     stride, rest = left.strides[1], 0
     lies = isinstance(stride, int) and left.strides[2] == 1 and m >= EDGE and k * size % 4 == 0
@@ -65,27 +68,37 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Stored, right: Stored,
     else:
         left = panels.blocks(b, left, EDGE, left.dtype)
         row, advance, block = STEP, EDGE * STEP, steps * EDGE * STEP
-    packed = panels.panels(b, right, 2, 16, right.dtype)
+    near = blocks * EDGE * k * size <= passing_panels.GROUP
+    passing = near and steps * PANEL <= passing_panels.NEAR and (blocks <= BLOCKS or columns >= SHARES)
+    packed = None if passing else panels.panels(b, right, 2, 16, right.dtype)
     pieces = -(-blocks // min(BLOCKS, max(1, NEAR // (EDGE * k * size))))
     together = -(-blocks // pieces)
     # a call's columns: as few as are worth one, and as leave something for other threads
-    wide = EDGE * min(-(-WORTH // (together * steps)), max(1, count * pieces * columns // SHARES))
+    wide = EDGE if passing else EDGE * min(-(-WORTH // (together * steps)), max(1, count * pieces * columns // SHARES))
     groups = -(-n // wide)
 
     def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
-        with nest.loop(count * pieces * groups, parallel=True) as t:
-            column, t = b.imul(b.floormod(t, groups), wide), b.floordiv(t, groups)
-            piece, c = b.imul(b.floormod(t, pieces), together), b.floordiv(t, pieces)
-            first = b.imul(piece, EDGE)
+        def multiply(c: Expr, piece: Expr, column: Expr, here: Stored, at: Expr) -> None:
+            first = b.imul(b.imul(piece, together), EDGE)
             rows = b.min(b.int(together * EDGE), b.isub(b.int(m), first))
-            panel = b.iadd(b.imul(c, columns), b.floordiv(column, EDGE))
             nest.call(f"tiles_{kind}{result(dtype)}", [
-                (left, b.iadd(b.imul(c, left.strides[0]), b.imul(piece, block // size))),
+                (left, b.iadd(b.imul(c, left.strides[0]), b.imul(b.imul(piece, together), block // size))),
                 b.int(row), b.int(advance), b.int(block), b.isub(rows, b.int(EDGE)) if lies else rows, b.int(rest),
-                (packed, b.imul(panel, steps * 512)),
+                (here, at),
                 (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), first), n), column)), b.int(dtype.itemsize * n),
                 rows, b.min(b.int(wide), b.isub(b.int(n), column)), b.int(steps - (rest > 0))],
-                reads=[left, packed], writes=[outs[0]], work=together * steps * wide // EDGE * 100,
+                reads=[left, here], writes=[outs[0]], work=together * steps * wide // EDGE * 100,
                 flops=2 * m * n * k / (pieces * groups))
+
+        with nest.loop(count * groups * (1 if packed is None else pieces), parallel=True) as t:
+            column, t = b.imul(b.floormod(t, groups), wide), b.floordiv(t, groups)
+            if packed is None:
+                here = passing_panels.panel(nest, right, t, column, 2, EDGE // 2, terms)
+                with nest.loop(pieces) if pieces > 1 else nullcontext(b.int(0)) as piece:
+                    multiply(t, piece, column, here, b.int(0))
+            else:
+                c = b.floordiv(t, pieces)
+                panel = b.iadd(b.imul(c, columns), b.floordiv(column, EDGE))
+                multiply(c, b.floormod(t, pieces), column, packed, b.imul(panel, steps * PANEL // 4))
 
     return b.nest([(shape, dtype)], body)[0]
