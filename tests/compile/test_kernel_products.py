@@ -88,33 +88,38 @@ def test_products(name, left, right, out):
         runtime.set_num_threads(before)
 
 
-# How the right operand lies whose panels a thread packs as it comes to them
+# How the right operand lies whose panels a thread packs as it comes to them: its shape, and what is multiplied
 LAID_OUT = {
-    "rows": lambda rng, k, n: (rng.standard_normal((k, n)).astype("f"), lambda y: y),
-    "columns": lambda rng, k, n: (rng.standard_normal((n, k)).astype("f"), lambda y: y.T),
-    "a part of rows": lambda rng, k, n: (rng.standard_normal((k + 3, n + 9)).astype("f"), lambda y: y[2:-1, 5:-4]),
-    "a part of columns": lambda rng, k, n: (rng.standard_normal((n + 9, k + 3)).astype("f"), lambda y: y[5:-4, 2:-1].T),
-    "computed": lambda rng, k, n: (rng.standard_normal((k, n)).astype("f"), lambda y: 2 * y - y[:1]),
-    "computed columns": lambda rng, k, n: (rng.standard_normal((n, k)).astype("f"), lambda y: (2 * y - y[:1]).T),
-    "turned round": lambda rng, k, n: (rng.standard_normal((k, n)).astype("f"), lambda y: y[::-1, ::-1]),
+    "rows": (lambda k, n: (k, n), lambda y: y),
+    "columns": (lambda k, n: (n, k), lambda y: y.T),
+    "a part of rows": (lambda k, n: (k + 3, n + 9), lambda y: y[2:-1, 5:-4]),
+    "a part of columns": (lambda k, n: (n + 9, k + 3), lambda y: y[5:-4, 2:-1].T),
+    "an even part of columns": (lambda k, n: (n + 9, k + 8), lambda y: y[5:-4, 4:-4].T),
+    "computed": (lambda k, n: (k, n), lambda y: 2 * y - y[:1]),
+    "computed columns": (lambda k, n: (n, k), lambda y: (2 * y - y[:1]).T),
+    "turned round": (lambda k, n: (k, n), lambda y: y[::-1, ::-1]),
 }
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8"])
 @pytest.mark.parametrize("layout", LAID_OUT)
-@pytest.mark.parametrize("m, k, n", [(40, 700, 640), (33, 1040, 512), (310, 260, 520), (60, 9, 33000), (64, 2100, 130)])
-def test_panels_packed_as_they_pass(layout, m, k, n):
-    """Whole panels and one that ends early, terms that fill steps and not, rows in one piece and in two."""
+@pytest.mark.parametrize("m, k, n", [(40, 700, 640), (33, 1040, 512), (310, 260, 520), (60, 9, 33000), (64, 2100, 130),
+                                     (600, 21, 700)])
+def test_panels_packed_as_they_pass(layout, m, k, n, dtype):
+    """Whole panels and one that ends early, terms that fill steps and words and not, rows in one piece and in more."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((m, k)).astype("f")
-    y, lay = LAID_OUT[layout](rng, k, n)
-    y[-1, -1] = np.nan  # (must not reach results that do not have it)
-    want = x.astype(np.float64) @ np.asarray(lay(y), np.float64)
-    f = jax.jit(lambda x, y: x @ lay(y))
+    shape, lay = LAID_OUT[layout]
+    x, y = (rng.integers(-9, 10, size).astype(dtype) for size in ((m, k), shape(k, n)))
+    if dtype != "int8":
+        y[-1, -1] = np.nan  # (must not reach results that do not have it)
+    wide = np.int32 if dtype == "int8" else np.float32  # sums of whole numbers are exact
+    want = x.astype(np.float64) @ np.asarray(lay(y)).astype(np.float64)
+    f = jax.jit(lambda x, y: jnp.matmul(x, lay(y), preferred_element_type=wide))
     before = runtime.num_threads()
     try:
         for threads in (1, 2):
             runtime.set_num_threads(threads)
-            np.testing.assert_allclose(np.asarray(f(x, y), np.float64), want, atol=1e-6 * k)
+            np.testing.assert_array_equal(np.asarray(f(x, y), np.float64), want)
     finally:
         runtime.set_num_threads(before)
 
