@@ -104,9 +104,11 @@ LAID_OUT = {
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8"])
 @pytest.mark.parametrize("layout", LAID_OUT)
 @pytest.mark.parametrize("m, k, n", [(40, 700, 640), (33, 1040, 512), (310, 260, 520), (60, 9, 33000), (64, 2100, 130),
-                                     (600, 21, 700)])
+                                     (600, 21, 700), (64, 2100, 16), (70, 640, 48), (48, 512, 20),
+                                     (2000, 640, 64)])
 def test_panels_packed_as_they_pass(layout, m, k, n, dtype):
-    """Whole panels and one that ends early, terms that fill steps and words and not, rows in one piece and in more."""
+    """Whole panels and one that ends early, terms that fill steps and words and not, rows in one piece and in more.
+    (Where the rows are too many, all panels are packed before.)"""
     rng = np.random.default_rng(0)
     shape, lay = LAID_OUT[layout]
     x, y = (rng.integers(-9, 10, size).astype(dtype) for size in ((m, k), shape(k, n)))

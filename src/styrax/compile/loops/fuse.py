@@ -296,8 +296,8 @@ class Fuser:
         shared: list[tuple[Expr, Expr]] = []
         for n in its_loads:
             buffer = root(self.aliases, n.attr[0])
-            if buffer in group.unshared:
-                return None
+            if buffer in group.unshared or buffer in group.writes and n.attr[0].dtype != buffer.dtype:
+                return None  # (or is read in elements of another size)
             if buffer in group.stored:
                 member = group.stored[buffer]
                 assert isinstance(member.op, Point)

@@ -83,7 +83,7 @@ class _Packing:
             turns = by_terms and self.number == 1 and right.dtype == self.dtype and isinstance(right.strides[1], int)
         for part in range(-(-columns // self.width)):
             here = min(self.width, columns - part * self.width)
-            if turns and here == columns == self.width:  # all steps lie one after the other
+            if turns and here == self.width and self.parts == 1:  # all steps lie one after the other
                 self._turn(self.b.int(0), WORDS * self.full + self.rest, part, here)
                 continue
             body = self._along_terms if by_terms else self._along_columns
