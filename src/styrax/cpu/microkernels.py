@@ -98,8 +98,7 @@ class _Form(NamedTuple):
     entry: str = ""
     b_row: str = "{row}"
     b_step: str = "{b_step}"
-    aligned: bool = True  # b's rows, which are as long as a panel is wide,
-    ahead: bool = True  # and follow each other, as what is asked for does
+    packed: bool = True  # b: its rows are aligned, as long as a panel is wide, and follow each other
     a_block: str = "mul i64 %steps, {a_step}"  # from a block of a to the next,
     slice: str = "mul i64 %first, {a_step}"  # to the first step of a slice
     step: str = "  %x = getelementptr i8, ptr %x.p, i64 0"  # where the rows of a step begin
@@ -140,7 +139,7 @@ _STREAMED = _Form(
   %terms.up = add i64 %terms, {words_1}
   %steps = udiv i64 %terms.up, {words}
   %b_step = mul i64 %b_row, {words}
-""", b_row="%b_row", b_step="%b_step", aligned=False, ahead=False, step="""  %x = getelementptr i8, ptr %x.p, i64 0
+""", b_row="%b_row", b_step="%b_step", packed=False, step="""  %x = getelementptr i8, ptr %x.p, i64 0
   %number = add i64 %first, %k
   %before = mul i64 %number, {words}
   %terms_left = sub i64 %terms, %before
@@ -274,7 +273,7 @@ done:
 
     def asked_ahead(self, b_step: int, words: int) -> dict[str, str]:
         """Asks for what is read after b: a line with each word, until the blocks have asked for as much as a slice."""
-        if not self.form.ahead:
+        if not self.form.packed:
             return dict.fromkeys(("slice", "block", "step", "word"), "")
         step = words * LINE
         return {
@@ -347,12 +346,12 @@ done:
         words, lines = f"<{self.lanes} x {self.word}>", []
         for v in range(self.vectors):
             load = f"load {words}, ptr %y{v}.at, align 64"
-            if not self.form.aligned:
+            if not self.form.packed:
                 load = (f"call {words} @llvm.masked.load.{self.masked}(ptr %y{v}.at, i32 {self.size}, "
                         f"<{self.lanes} x i1> %mask{v}, {words} zeroinitializer)")
             lines += [f"  %y{v}.at = getelementptr i8, ptr %y.w, i64 {self.size * v * self.lanes}", f"  %y{v} = {load}"]
         lines += [f"  %y.n = getelementptr i8, ptr %y.w, i64 {self.form.b_row.format(row=self.size * self.columns)}"]
-        if not self.form.ahead:  # rows are apart: no processor foresees the next
+        if not self.form.packed:  # rows are apart: no processor foresees the next
             row = self.size * self.columns
             lines += ["  %y.ahead = getelementptr i8, ptr %y.w, i64 %b_step"]
             lines += [line for at in (*range(0, row, LINE), row - 1) for line in (

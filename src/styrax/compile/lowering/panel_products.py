@@ -32,7 +32,6 @@ READ, FAR = 1 << 18, 1 << 21  # bytes of an operand that is not in the nearest c
 FLOATS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 IN_FLIGHT = 8  # sums that registers add to while one waits
 AHEAD = 24  # steps of a packed panel that are asked for before they are read
-SHARES = 16  # panels from which threads share them alone
 HUGE = 1 << 26  # multiplications to which packing is little; fewer are enough
 BROAD, BROADEST = 1 << 24, 512  # with so many columns
 WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
@@ -81,8 +80,7 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
     columns, steps = -(-n // width), panels.steps(k, word)
     block_size, panel_size = rows * steps * 64, width * steps * 64  # bytes
     # where all rows stay near while panels pass, a thread packs each panel as it comes to it
-    passing = (panel_size <= passing_panels.NEAR and blocks * block_size <= passing_panels.GROUP
-               and (blocks <= sizes.blocks or columns >= SHARES))
+    passing = passing_panels.pays(blocks * block_size, panel_size, columns, blocks <= sizes.blocks)
     pieces = -(-blocks // (sizes.blocks if passing else min(sizes.blocks, max(1, passing_panels.GROUP // block_size))))
     together = -(-blocks // pieces)
     a, packed = panels.blocks(b, left, rows, word), None if passing else panels.panels(b, right, 1, width, word)

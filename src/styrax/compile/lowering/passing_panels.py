@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 NEAR = 1 << 18  # bytes of a panel that stays in the second cache,
 GROUP = 1 << 20  # and of the left operand that does while panels pass
+SHARES = 16  # panels from which threads share them alone
+
+
+def pays(rows: int, panel: int, panels: int, one_call: bool) -> bool:
+    """Whether panels are packed as they pass. `rows`, `panel`: bytes of the left operand and of a panel; `one_call`:
+    whether a call of the kernel multiplies a panel with all rows."""
+    return rows <= GROUP and panel <= NEAR and (one_call or panels >= SHARES)
 
 
 def panel(nest: Nest, right: Value, c: Expr, first: Expr, parts: int, width: int, dtype: np.dtype) -> Stored:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from .builder import Builder, Nest
 
 EDGE = 32  # rows and columns of a block of sums
-BLOCKS = 16  # blocks of rows that a call computes,
-NEAR = 1 << 20  # of so many bytes: half of the second cache of processors that have the units
+BLOCKS = 16  # blocks of rows that a call computes
 PANEL = 2048  # bytes of a step of a panel
 STEP = 64  # bytes of a row that go through a tile at a time
 WORTH = 64  # steps of blocks that are worth a call
@@ -68,10 +67,9 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Stored, right: Stored,
     else:
         left = panels.blocks(b, left, EDGE, left.dtype)
         row, advance, block = STEP, EDGE * STEP, steps * EDGE * STEP
-    near = blocks * EDGE * k * size <= passing_panels.GROUP
-    passing = near and steps * PANEL <= passing_panels.NEAR and (blocks <= BLOCKS or columns >= SHARES)
+    passing = passing_panels.pays(blocks * EDGE * k * size, steps * PANEL, columns, blocks <= BLOCKS)
     packed = None if passing else panels.panels(b, right, 2, 16, right.dtype)
-    pieces = -(-blocks // min(BLOCKS, max(1, NEAR // (EDGE * k * size))))
+    pieces = -(-blocks // min(BLOCKS, max(1, passing_panels.GROUP // (EDGE * k * size))))
     together = -(-blocks // pieces)
     # a call's columns: as few as are worth one, and as leave something for other threads
     wide = EDGE if passing else EDGE * min(-(-WORTH // (together * steps)), max(1, count * pieces * columns // SHARES))
