@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 3  # a value of this cost that is read twice, or again and again, is stored
 WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass over the same loops computes it again
 
+CHAIN = 12  # of an elementary function, whose instructions wait for one another
+
 SHORT = 64  # written out, expressions of more instructions may say much the same again and again
 MEMBERS = 8  # of a record, at most
 RECORD = 64  # estimated instructions of all members of a record, up to which they are computed side by side

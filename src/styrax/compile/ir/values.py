@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.types.index_type import ScalarType
-from .expr import BOOL, Expr, Index, naming, shared, show, walk
+from .expr import BOOL, LOADS, Expr, Index, naming, shared, show, walk
 from .loopir import Buffer, Statement
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ class Computed(Value):
     def divides(self) -> bool:
         """Whether places of what an element is read from are quotients of its own, as those of reshaped arrays."""
         return any(n.op in ("floordiv", "floormod") for n in walk([self.probe()[1]]))
+
+    @property
+    def gathers(self) -> bool:
+        """Whether places of what an element is read from stand in memory."""
+        return any(n.op in LOADS and any(m.op in LOADS for m in walk(n.args)) for n in walk([self.probe()[1]]))
 
     @property
     def work(self) -> int:

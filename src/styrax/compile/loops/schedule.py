@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..costs import CHAIN
 from ..ir.expr import COSTS, Expr, unwrap
 from ..ir.loopir import Accumulator, Close, Fold, Let, Loop, LoopKind, Open, Statement, Store
 from ..ir.values import Define, Opaque, Point, Reduce
@@ -36,10 +37,9 @@ REGISTERS = 24  # estimated instructions of a step, times vectors, that register
 BLOCK = 128  # numbers that a sum adds up one after the other, at most
 SHORTEST = 16  # the same, at least, of blocks side by side
 CHAINS = 8  # additions at once that keep the processor busy: what it can begin in the time that one takes
-CHAIN = 12  # estimated instructions of an elementary function, which are a chain
 # Vectors side by side, the estimated instructions of a function up to which their numbers stay in registers, and those
-# of a whole nest from which that pays
-SIDE_BY_SIDE = (4, CHAIN, 1 << 23), (2, 30, 1 << 15)
+# of a whole nest from which that pays: with 16 registers, and with 32, which look further ahead
+SIDE_BY_SIDE = ((4, CHAIN, 1 << 23), (2, 30, 1 << 15)), ((2, 30, 1 << 18),)
 EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 
 
@@ -116,15 +116,14 @@ class Scheduler:
 
     def _side_by_side(self, vector: Expr, width: int) -> int:
         """How many vectors a loop computes side by side, where each is a long chain of instructions that wait for one
-        another: a processor with 16 registers looks less far ahead than to the next vector's chain. What has few
-        vectors would gain less than the longer code costs."""
-        if is_avx512(self.b.vector_bytes):
-            return 1
+        another: processors look less far ahead than to the next vector's chain, or only to where it begins. What has
+        few vectors would gain less than the longer code costs."""
         chain = max([COSTS.get(n.op, 1) for n in self.nest.nodes()], default=0)
         if chain < CHAIN:
             return 1
         size, total = self.nest.size(vector), self.nest.elements
-        return next((times for times, longest, least in SIDE_BY_SIDE if chain <= longest and total >= least
+        ways = SIDE_BY_SIDE[is_avx512(self.b.vector_bytes)]
+        return next((times for times, longest, least in ways if chain <= longest and total >= least
                      and (-size % (times * width) - -size % width) * 8 <= size), 1)
 
     def _blocks_abreast(self, times: int, work: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +181,27 @@ class Builder:
         stored = Stored(self, buffer, value.shape, value.dtype)
         self.write(stored, value)
         return stored
+
+    def apart(self, value: Value, axis: int) -> Value:
+        """The value in memory, its members along a dimension each in an array of its own (a structure of arrays), for
+        those who read them one by one: such loops are alike, and share what they have in common."""
+        shape = value.shape[:axis] + value.shape[axis + 1:]
+        if not all(type(d) is int for d in shape) or math.prod(shape) * value.dtype.itemsize < self.vector_bytes:
+            return self.materialize(value)
+
+        def member(k: int) -> Value:
+            return self.value(shape, value.dtype, lambda i: value.at((*i[:axis], self.int(k), *i[axis:])))
+
+        members = [self.materialize(member(k)) for k in range(value.shape[axis])]
+
+        def at(index: tuple[Expr, ...]) -> Expr:
+            rest, number = index[:axis] + index[axis + 1:], index[axis]
+            found = members[-1].at(rest)
+            for k, x in reversed(list(enumerate(members[:-1]))):
+                found = self.select(self.eq(number, self.int(k)), x.at(rest), found)
+            return found
+
+        return self.value(value.shape, value.dtype, at)
 
     def write(self, target: Stored, value: Value) -> None:
         """Appends the operation that stores a value."""

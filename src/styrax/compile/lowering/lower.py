@@ -32,7 +32,7 @@ from ...core.types import dtypes
 from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
-from ..costs import MEMBERS, RECORD, WORTH_KEEPING
+from ..costs import MEMBERS, RECORD, WORTH_KEEPING, WORTH_REPEATING
 from ..ir.expr import BOOL, COSTS, Expr, Index, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
 from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
@@ -40,6 +40,7 @@ from ..jaxprs.rewriting import called
 from ..program import Program
 from . import interchange
 from .builder import MAX_DEPTH, MAX_WORK, Builder
+from .reuse import UNUSED, Uses, count_uses
 from .rewrites import LEVELS
 
 
@@ -139,7 +140,7 @@ class Lowering:
             outs = self.equation(eqn, ins)
             declarations.origin = origin
             for v, value in zip(eqn.outvars, outs, strict=True):
-                kept = env[v] = self.keep(value, uses.get(v, 0))
+                kept = env[v] = self.keep(value, uses.get(v, UNUSED))
                 self.origins.setdefault(kept, origin)
         return [read(a) for a in jaxpr.outvars]
 
@@ -153,16 +154,21 @@ class Lowering:
         zero = self.b.const(0, dtype)
         return self.b.value(tuple(map(self.b.extent, aval.shape)), dtype, lambda _: zero)
 
-    def keep(self, value: Value, uses: int) -> Value:
+    def keep(self, value: Value, uses: Uses) -> Value:
         """Decides whether a value is stored now or inlined into its users."""
         if not isinstance(value, Computed):
             return value
+        often, apart = uses.value, uses.members
+        if uses.element < often and (apart is not None or value.cost <= WORTH_REPEATING) and not value.gathers:
+            often = uses.element
         if value.depth > MAX_DEPTH:
             return self.b.materialize(value)
-        again = uses > 1 and (value.cost >= WORTH_KEEPING or value.work > MAX_WORK)
-        if again or value.shape == () and value.cost > 0 and (uses > 1 or value.depth > 8):
+        again = often > 1 and value.cost >= WORTH_KEEPING or uses.value > 1 and value.work > MAX_WORK
+        if again or value.shape == () and value.cost > 0 and (often > 1 or value.depth > 8):
             if value.condition is not None:  # it is what is stored, so that products with it are choices
                 return self.b.factors(self.b.materialize(value.condition), value.dtype)
+            if apart is not None and not value.gathers:
+                return self.b.apart(value, apart)
             return self.b.materialize(value)
         return value
 
@@ -171,7 +177,7 @@ class Lowering:
         program = called(eqn)
         if program is not None:
             inside = count_uses(program.jaxpr)
-            return self.closed(program, [self.keep(x, inside.get(v, 0))
+            return self.closed(program, [self.keep(x, inside.get(v, UNUSED))
                                          for x, v in zip(ins, program.jaxpr.invars, strict=True)])
         control = eqn.primitive.traits.control
         if control is None and not eqn.effects and all(
@@ -305,17 +311,6 @@ def _is_few(members: Index) -> bool:
     return isinstance(members, int) and 0 < members <= MEMBERS
 
 
-def count_uses(jaxpr: Jaxpr) -> dict[Var, int]:
-    """How often values are read. What is elementwise asks for the same element of equal operands, which is one use."""
-    uses: dict[Var, int] = {}
-    for eqn in jaxpr.eqns:
-        read = [v for v in eqn.invars if type(v) is not Literal]
-        for v in dict.fromkeys(read) if eqn.primitive.traits.elementwise else read:
-            uses[v] = uses.get(v, 0) + 1
-    for v in jaxpr.outvars:
-        if type(v) is not Literal:
-            uses[v] = uses.get(v, 0) + 1
-    return uses
 
 
 Region_ = Callable[[Lowering, JaxprEqn, Sequence[Value]], Sequence[Value]]

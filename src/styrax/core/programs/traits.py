@@ -33,6 +33,14 @@ class Windows(NamedTuple):
     sizes: Sequence[int]
 
 
+class Part(NamedTuple):
+    """A part of an array: where it starts and ends in each dimension, and its steps (None: of one)."""
+
+    starts: Sequence[int]
+    limits: Sequence[int]
+    strides: Sequence[int] | None
+
+
 class Traits:
     """The traits of one primitive.
 
@@ -62,6 +70,8 @@ class Traits:
         written where it goes; a function of operands' types and an equation's parameters.
       records: whether results are records, whose members are computed side by side, each once; a function of an
         equation's parameters and the type of its result.
+      parts: of what only cuts its operand, which part of it each result is; a function of an equation's parameters and
+        the operand's type.
       sharding: how results are spread over a mesh by how the operands are, see `core.programs.spreading`; what is
         elementwise needs no rule of its own.
       factors: which dimensions of operands and results are cut alike, see `core.programs.factors`; what is elementwise
@@ -71,7 +81,7 @@ class Traits:
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "reduction", "program",
                  "control", "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once",
-                 "pieces", "records", "windows", "sharding", "factors")
+                 "pieces", "records", "windows", "parts", "sharding", "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
@@ -87,6 +97,7 @@ class Traits:
                  pieces: Callable[[Sequence[ShapedArray], dict[str, Any]], bool] | None = None,
                  records: Callable[[dict[str, Any], Any], bool] | None = None,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
+                 parts: Callable[[dict[str, Any], ShapedArray], Sequence[Part]] | None = None,
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
         self.linear, self.bilinear, self.reduction = linear, bilinear, reduction
@@ -95,7 +106,7 @@ class Traits:
         self.ordered = ordered
         self.nan, self.divides = nan, divides
         self.once, self.pieces, self.records, self.windows = once, pieces, records, windows
-        self.sharding, self.factors = sharding, factors
+        self.parts, self.sharding, self.factors = parts, sharding, factors
 
     def with_(self, **changes: Any) -> Traits:
         """The same traits but for `changes`."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.traits import Part
 from styrax.core.tracing.errors import ShardingTypeError
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types.dims import is_symbolic
@@ -87,6 +88,7 @@ slice_p = standard_primitive(
     ),
 )
 slice_p.declare(movement=True, sizes=frozenset(("start_indices", "limit_indices",)),
+                parts=lambda params, _: [Part(params["start_indices"], params["limit_indices"], params["strides"])],
                 sharding=sharding_rules.cut, factors=factor_rules.static_slice)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.traits import Part
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.dims import larger
@@ -229,8 +231,17 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     return stack_p.bind(*operands, axis=axis)
 
 
+def _cut(shape: Sequence[int], sizes: Sequence[int], axis: int) -> list[Part]:
+    """The pieces of so many elements each that an array is cut into along a dimension."""
+    ends = list(itertools.accumulate(sizes))
+    return [Part([end - size if a == axis else 0 for a in range(len(shape))],
+                 [end if a == axis else d for a, d in enumerate(shape)], None)
+            for size, end in zip(sizes, ends, strict=True)]
+
+
 unstack_p = Primitive("unstack", multiple_results=True)
-unstack_p.declare(movement=True, sharding=sharding_rules.unstack, factors=factor_rules.unstack)
+unstack_p.declare(movement=True, sharding=sharding_rules.unstack, factors=factor_rules.unstack,
+                  parts=lambda params, x: _cut(x.shape, [1] * x.shape[params["axis"]], params["axis"]))
 
 
 @unstack_p.def_abstract_eval
@@ -309,7 +320,8 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 
 split_p = Primitive("split", multiple_results=True)
-split_p.declare(movement=True, sizes=frozenset(("sizes",)), sharding=sharding_rules.cut, factors=factor_rules.moved)
+split_p.declare(movement=True, sizes=frozenset(("sizes",)), sharding=sharding_rules.cut, factors=factor_rules.moved,
+                parts=lambda params, x: _cut(x.shape, params["sizes"], params["axis"]))
 
 
 @split_p.def_abstract_eval
