@@ -227,6 +227,18 @@ def split(d: Draw) -> Call:
     return Call(f"lax.split({{0}}, ({first}, {t.shape[axis] - first}), {axis})", (x,), single=False)
 
 
+def members(d: Draw) -> Call:
+    """Members of a computed value, read one by one."""
+    x = d.value(NUMBERS, least=1)
+    t = d.type(x)
+    axis = d.integer(0, t.rank - 1)
+    if not t.shape[axis]:
+        raise Nothing
+    operand = "mild({0})" if t.inexact else "{0}"
+    rows = f"list(jnp.moveaxis({operand} * {operand} + {operand}, {axis}, 0))"
+    return Call(f"(lambda y: sum(a * b for a, b in zip(y[1:], y[:-1], strict=True)) + y[0])({rows})", (x,))
+
+
 def unstack(d: Draw) -> Call:
     x = d.value(least=1, full=True)
     return Call(f"jnp.unstack({{0}}, axis={d.axis(d.type(x))})", (x,), single=False)
@@ -432,6 +444,7 @@ ROWS = [
     Row("stack", stack, "exact"),
     Row("split", split, "exact"),
     Row("unstack", unstack, "exact"),
+    Row("slice", members, name="members read apart", composed=True),
     Row("tile", tile, "exact"),
     Row("squeeze", squeeze, "exact"),
     Row("dot_general", dot_general),
