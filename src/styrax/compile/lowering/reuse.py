@@ -109,25 +109,27 @@ def _members(jaxpr: Jaxpr, inlined: set[Var]) -> dict[Var, frozenset[int]]:
     found: dict[Var, frozenset[int]] = {v: NOWHERE for v in _variables(jaxpr.outvars)}
     for eqn in reversed(jaxpr.eqns):
         for v in _variables(eqn.invars):
-            if found.get(v) != NOWHERE:
-                shape = getattr(v.aval, "shape", ())
-                few = frozenset(a for a, d in enumerate(shape) if type(d) is int and 1 < d <= MEMBERS)
-                found[v] = found.get(v, few) & _read_apart(eqn, v, found, inlined) if few else NOWHERE
+            known, shape = found.get(v), getattr(v.aval, "shape", ())
+            if known is None:
+                known = NOWHERE if len(shape) < 2 else frozenset(  # (what has one dimension is a vector itself)
+                    [a for a, d in enumerate(shape) if type(d) is int and 1 < d <= MEMBERS])
+            found[v] = known & _read_apart(eqn, known, len(shape), found, inlined) if known else NOWHERE
     return found
 
 
-def _read_apart(eqn: JaxprEqn, operand: Var, found: dict[Var, frozenset[int]], inlined: set[Var]) -> frozenset[int]:
-    """The dimensions of an operand along which an equation reads it one element at a time."""
-    traits, shape = eqn.primitive.traits, operand.aval.shape  # type: ignore[attr-defined]
+def _read_apart(eqn: JaxprEqn, axes: frozenset[int], rank: int, found: dict[Var, frozenset[int]], inlined: set[Var]
+                ) -> frozenset[int]:
+    """Those of some axes of an operand along which an equation reads it one element at a time."""
+    traits = eqn.primitive.traits
     if parts := _cuts(eqn, inlined):
-        return frozenset(a for a in range(len(shape)) if all(p.limits[a] - p.starts[a] == 1 for p in parts))
-    if traits.elementwise and all(v.aval.shape == shape for v in eqn.outvars):  # type: ignore[attr-defined]
+        return frozenset([a for a in axes if all(p.limits[a] - p.starts[a] == 1 for p in parts)])
+    if traits.elementwise and all(len(v.aval.shape) == rank for v in eqn.outvars):  # type: ignore[attr-defined]
         return frozenset.intersection(*(found.get(v, NOWHERE) for v in eqn.outvars))
     if _written_out(eqn):
         return frozenset(eqn.params["axes"])
     if traits.permutation is not None:
         permutation = traits.permutation(eqn.params)
-        return frozenset(permutation[a] for a in found.get(eqn.outvars[0], NOWHERE))
+        return frozenset([permutation[a] for a in found.get(eqn.outvars[0], NOWHERE)])
     return NOWHERE
 
 
