@@ -189,19 +189,24 @@ class Builder:
         if not all(type(d) is int for d in shape) or math.prod(shape) * value.dtype.itemsize < self.vector_bytes:
             return self.materialize(value)
 
-        def member(k: int) -> Value:
-            return self.value(shape, value.dtype, lambda i: value.at((*i[:axis], self.int(k), *i[axis:])))
+        return self.stacked([self.materialize(self.member(value, axis, k)) for k in range(value.shape[axis])], axis)
 
-        members = [self.materialize(member(k)) for k in range(value.shape[axis])]
+    def member(self, value: Value, axis: int, k: int) -> Value:
+        """The k-th of what a dimension of a value has."""
+        return self.value(value.shape[:axis] + value.shape[axis + 1:], value.dtype,
+                          lambda index: value.at((*index[:axis], self.int(k), *index[axis:])))
 
+    def stacked(self, members: Sequence[Value], axis: int) -> Value:
+        """Values of one shape joined along a new dimension; an element is chosen by its number there."""
         def at(index: tuple[Expr, ...]) -> Expr:
             rest, number = index[:axis] + index[axis + 1:], index[axis]
             found = members[-1].at(rest)
-            for k, x in reversed(list(enumerate(members[:-1]))):
-                found = self.select(self.eq(number, self.int(k)), x.at(rest), found)
+            for k in range(len(members) - 2, -1, -1):
+                found = self.select(self.eq(number, self.int(k)), members[k].at(rest), found)
             return found
 
-        return self.value(value.shape, value.dtype, at)
+        shape = members[0].shape
+        return self.value((*shape[:axis], len(members), *shape[axis:]), members[0].dtype, at)
 
     def write(self, target: Stored, value: Value) -> None:
         """Appends the operation that stores a value."""

@@ -39,7 +39,8 @@ def count_uses(jaxpr: Jaxpr) -> dict[Var, Uses]:
         counts = cuts if cut else whole
         for v in dict.fromkeys(read) if traits.elementwise else read:
             counts[v] = counts.get(v, 0) + 1
-            parts.setdefault(v, []).extend(cut)
+            if cut:
+                parts.setdefault(v, []).extend(cut)
     for v in _variables(jaxpr.outvars):
         whole[v] = whole.get(v, 0) + 1
     uses = {v: Uses(count, count) for v, count in whole.items()}

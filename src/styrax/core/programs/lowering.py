@@ -235,6 +235,12 @@ class Builder(Scalars, Protocol):
     def in_memory(self, value: Value) -> Value:
         """The value, contiguous in memory."""
 
+    def member(self, value: Value, axis: int, k: int) -> Value:
+        """The k-th of what a dimension of a value has."""
+
+    def stacked(self, members: Sequence[Value], axis: int) -> Value:
+        """Values of one shape joined along a new dimension."""
+
     def joined(self, shape: Sequence[Index], pieces: Sequence[tuple[Value, Index]], dimension: int) -> Value:
         """Pieces in memory, side by side along a dimension, which they need not have; each comes with the place where
         it begins."""

@@ -176,15 +176,7 @@ def _stack_dtype(*operands: Any, axis: int) -> Any:
 def _stack_loops(b: Builder, *xs: Any, axis: int) -> Any:
     if len(xs) > (MANY if axis == 0 else 2 * MANY):  # (across rows memory is written in small pieces)
         return b.joined(b.avals_out[0].shape, [(x, k) for k, x in enumerate(xs)], axis)
-
-    def at(index: Any) -> Any:
-        inner = [*index[:axis], *index[axis + 1 :]]
-        value = xs[-1].at(inner)
-        for k in range(len(xs) - 2, -1, -1):
-            value = b.select(b.eq(index[axis], b.index(k)), xs[k].at(inner), value)
-        return value
-
-    return b.value(b.avals_out[0].shape, xs[0].dtype, at)
+    return b.stacked(xs, axis)
 
 
 def _stack_hlo(m: Any, *xs: Any, axis: int) -> Any:
@@ -251,10 +243,7 @@ def _unstack_avals(x: Any, *, axis: int) -> list[Any]:
 
 
 def _unstack_loops(b: Builder, x: Any, *, axis: int) -> list[Any]:
-    def row(k: int) -> Any:
-        return lambda index: x.at([*index[:axis], b.index(k), *index[axis:]])
-
-    return [b.value(aval.shape, x.dtype, row(k)) for k, aval in enumerate(b.avals_out)]
+    return [b.member(x, axis, k) for k in range(len(b.avals_out))]
 
 
 def _unstack_hlo(m: Any, x: Any, *, axis: int) -> list[Any]:
