@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import styrax as jax
 import styrax.numpy as jnp
-from styrax.cpu import llvm
+from styrax.cpu import llvm, runtime
 from styrax.cpu.code import generate
+from styrax.cpu.units import Units
 
 
 def program(x):
@@ -15,19 +17,20 @@ def program(x):
     return rows.sum(0), (rows @ rows.T)[::7, ::5], jnp.sin(x).max(1), jnp.sort(jnp.cos(x), axis=0)[3], rows ** 0.3
 
 
-def test_pieces_refer_to_each_other_and_nothing_else():
+def test_pieces_refer_to_each_other_and_nothing_else(monkeypatch):
+    monkeypatch.setattr("styrax.cpu.writer.UNIT", 4000)
     x = np.random.default_rng(0).normal(size=(300, 400)).astype(np.float32)
     compiled = jax.jit(program).lower(x).compile()
-    module = generate(compiled.runtime_executable().program)
-    whole = module.text()
-    assert module.units(1) == [whole]
+    parts: list[str] = []
+    module = generate(compiled.runtime_executable().program, apart=parts.append)
+    whole, main = module.text(), module.last_unit()
     if module.bounds:  # one module, which has one word for all violations
-        assert module.units(2) == [whole]
+        assert not parts
+        assert main == whole
         return
-    *parts, main = module.units(2)
-    assert len(parts) == 1
+    assert len(parts) > 1
     assert "define i32 @run(" in main
-    assert "define i32 @run(" not in parts[0]
+    assert not any("define i32 @run(" in part for part in parts)
     for text in (*parts, main):
         llvm.asm(text)  # each stands for itself
     defined = [line.split("@")[1].split("(")[0] for text in (*parts, main) for line in text.splitlines()
@@ -36,16 +39,30 @@ def test_pieces_refer_to_each_other_and_nothing_else():
     assert all(f"@{name}(" in whole for name in defined)
 
 
-def test_values(monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_values(monkeypatch, threads):
     x = np.random.default_rng(1).normal(size=(301, 401)).astype(np.float32)
-    together = jax.jit(program)(x)
-    monkeypatch.setattr("styrax.cpu.writer.WHOLE", 1 << 30)
-    apart = jax.jit(lambda x: program(x))(x)
+    usual = runtime.num_threads()
+    try:
+        runtime.set_num_threads(threads)
+        monkeypatch.setattr("styrax.cpu.writer.UNIT", 1 << 30)
+        together = jax.jit(program)(x)
+        monkeypatch.setattr("styrax.cpu.writer.UNIT", 2000)
+        apart = jax.jit(lambda x: program(x))(x)
+    finally:
+        runtime.set_num_threads(usual)
     for a, b in zip(together, apart, strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
     rows = np.tanh(x.astype(np.float64)) * np.exp(-x.astype(np.float64) ** 2)
     np.testing.assert_allclose(np.asarray(together[0]), rows.sum(0), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(np.asarray(together[2]), np.sin(x).max(1), rtol=1e-5)
+
+
+def test_a_module_that_llvm_refuses():
+    units = Units(1, ["define nothing", "define i32 @run() {\n  ret i32 0\n}"])
+    for _ in range(2):
+        with pytest.raises(llvm.CompileError):
+            units.load("refused")
 
 
 class TestInlining:

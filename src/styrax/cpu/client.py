@@ -26,6 +26,7 @@ from . import kept_programs, llvm, tiers
 from .dispatch import make_caller
 from .eager import Eager
 from .executable import Executable, Memory, drain, load
+from .units import Units
 
 if TYPE_CHECKING:
     from ..compile.program import Program
@@ -95,7 +96,8 @@ class CpuBackend:
         hasty, level = made.hasty, made.level
         if hasty and llvm.at_hand(made.units, 1):
             hasty, level = False, 1
-        library = load(made.units, name, level)
+        begun = made.begun
+        library = load(begun if begun is not None and begun.level == level else Units(level, made.units), name)
         lowered = made.lowered or _lowering(closed, name, donated, sizes)
         executable = kind(made.interface, made.constants, library, self._devices[0], out_avals, lowered)
         if hasty:

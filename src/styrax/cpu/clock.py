@@ -95,6 +95,6 @@ def clocked(executable: Executable) -> Iterator[tuple[Sequence[Place], Clock]]:
     between."""
     program, places = instrumented(executable.program)
     with Clock(len(places)) as clock:
-        library = llvm.load_units(text(program)[1], program.name, 1)
+        library = text(program)[1].load(program.name)
         with executable.running(library):
             yield places, clock

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..compile.ir.loopir import Call, Transpose, statements
 from ..compile.pipeline import debugging
 from ..compile.program import Program
@@ -10,19 +12,20 @@ from . import butterflies, llvm, microkernels, runtime, tiles, turning
 from .frames import LONG
 from .outlining import outlined
 from .segments import Main
+from .units import Units
 from .writer import Module
 
 
-def generate(program: Program, sizes: int = 0) -> Module:
+def generate(program: Program, sizes: int = 0, apart: Callable[[str], object] | None = None) -> Module:
     """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
-    threads share."""
+    threads share. `apart` takes modules of such parts as they are written."""
     machine, placement = llvm.host(), program.placement
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
     sizes_at = len(order) + bool(placement.workspace)
     module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
                     bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes,
-                    outlined=outlined(program.statements))
+                    outlined=outlined(program.statements), apart=apart)
     for i, buffer in enumerate(order):
         if buffer not in placement.aliases:
             module.homes[buffer] = "slots", i
@@ -42,19 +45,22 @@ def generate(program: Program, sizes: int = 0) -> Module:
             f.values.names[size] = f"%n{number}"
     f.frame.reserve(program.statements, temporaries=bool(sizes))
     f.program(program.statements)
-    module.functions.append("\n".join((f.frame.end(), *module.segments)))
+    module.functions["run"] = "\n".join((f.frame.end(), *module.segments))
     return module
 
 
 FAMILIES = butterflies.family, microkernels.family, tiles.family, turning.family
 
 
-def text(program: Program, sizes: int = 0, level: int = 1) -> tuple[str, list[str]]:
-    """A program as LLVM IR, and the units of it that are compiled apart. What it calls is compiled meanwhile."""
+def text(program: Program, sizes: int = 0, level: int = 1) -> tuple[str, Units]:
+    """A program as LLVM IR, and the modules of it that are compiled apart. Those that are written first are compiled
+    meanwhile, as is what it calls."""
     progress.stage = "LLVM IR"
     begin(_called(program), level)
-    module = generate(program, sizes)
-    return module.text(), module.units(runtime.num_threads())
+    units = Units(level)
+    module = generate(program, sizes, units.add if runtime.num_threads() > 1 else None)
+    units.texts.append(module.last_unit())
+    return module.text(), units
 
 
 def begin(symbols: set[str], level: int) -> None:

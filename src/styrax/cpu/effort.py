@@ -10,11 +10,12 @@ from . import llvm
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making, ever
 GAIN = 40e-6  # seconds, about, that LLVM saves with each expression of a program by generating code quickly
 LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
+FAST_GAIN, FAST_LOSS = 10e-6, 0.6e-9  # the same of fast register allocation
 SEARCH = 32  # turns, about, of a library's loops that end by themselves: searches, insertions, series
 
 
 def first_level(program: Program) -> int:
-    """LLVM's effort for the first calls of a program: `BRIEF` where the first one ends sooner by that."""
+    """LLVM's effort for the first calls of a program: `BRIEF` or `BRIEFEST` where the first one ends sooner by that."""
     if program.work < INSTANT:
         return llvm.BRIEF
     if program.builder.host_calls or debugging("-tiers"):
@@ -25,4 +26,7 @@ def first_level(program: Program) -> int:
         return llvm.BRIEF
     # Kernels that are called are no slower. Loops of unknown length are tried for a short time only.
     own = instructions(program.statements, endless=1.0, called=False, ending=SEARCH)
-    return llvm.BRIEF if own * LOSS < len(program.builder.arena.nodes) * GAIN else 1
+    nodes = len(program.builder.arena.nodes)
+    if own * FAST_LOSS < nodes * FAST_GAIN:
+        return llvm.BRIEFEST
+    return llvm.BRIEF if own * LOSS < nodes * GAIN else 1

@@ -17,6 +17,7 @@ from ..core.settings import progress
 from ..core.tracing.trace import Tracer, get_aval, raise_leak
 from . import llvm, native_queue, runtime, stubs
 from .dispatch import make_caller
+from .units import Units
 
 if TYPE_CHECKING:
     from ..compile.program import Program
@@ -113,14 +114,14 @@ def calls_libraries(units: Sequence[str]) -> bool:
     return any("@blas_" in unit or "@lapack_" in unit for unit in units)
 
 
-def load(units: Sequence[str], name: str, level: int) -> llvm.Library:
-    """The code of a program, in the process, made by LLVM with the effort of a level."""
-    if calls_libraries(units):
+def load(units: Units, name: str) -> llvm.Library:
+    """The code of a program, in the process."""
+    if calls_libraries(units.texts):
         from . import libraries
 
         libraries.open_ahead()
     progress.stage = "machine code"
-    return llvm.load_units(units, name, level)
+    return units.load(name)
 
 
 class Interface(NamedTuple):
@@ -148,6 +149,7 @@ class Compiled(NamedTuple):
     level: int  # LLVM's effort for its first calls
     hasty: bool  # whether it is to be optimised when it proves hot
     calls_host: bool  # whether it calls Python functions of this process
+    begun: Units | None = None  # the same parts, where threads may be at them
     lowered: Callable[[], tuple[Program, str]] | None = None  # gives its loops, and its LLVM IR
 
 

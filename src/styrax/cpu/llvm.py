@@ -13,7 +13,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from ctypes import byref, c_void_p
 
 from ..core.settings import config
@@ -26,7 +25,8 @@ PIPELINE_VERSION = 6
 # Passes by level. 1 trusts the emitter for hoisting and common subexpressions and only tidies up; 2 is LLVM's
 # own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.
 BRIEF = -2  # the least that is needed, and fast code generation: for code that runs only for an instant, or at first
-_TIDY = {1: ("SROA", "InstCombine", "SimplifyCFG"), BRIEF: ("SROA",)}
+BRIEFEST = -3  # with fast register allocation, too
+_TIDY = {1: ("SROA", "InstCombine", "SimplifyCFG")} | dict.fromkeys((BRIEF, BRIEFEST), ("SROA",))
 
 
 class CompileError(RuntimeError):
@@ -105,7 +105,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
     ir_text: LLVM IR. Target and data layout lines may be left out. Functions should be ``nounwind``.
     name: for messages only.
     symbols: addresses for undefined symbols; others are looked up by `resolve`.
-    level: 1 for IR that is already in good shape, 2 for LLVM's full simplification, 0 for neither; BRIEF and -1 for
+    level: 1 for IR that is already in good shape, 2 for LLVM's full simplification, 0 for neither; below zero for
         code that is generated five times as fast and runs several times slower.
     share: give equal calls the same library. False for modules with state of their own.
     blob: the code, where it has been compiled already.
@@ -123,7 +123,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
     def find(symbol: str) -> int:
         if symbols is not None and symbol in symbols:
             return symbols[symbol]
-        return resolve(symbol, level == BRIEF)
+        return resolve(symbol, level <= BRIEF)
 
     library = _from_blob(blob or _blob(key, ir_text, level), name, find)
     if library is None:
@@ -149,38 +149,14 @@ def load_kept(key: bytes, name: str, brief: bool) -> Library | None:
     return library
 
 
-def load_units(texts: Sequence[str], name: str, level: int) -> Library:
-    """Like `load` for a program in several modules, which threads compile side by side. Only the last refers to the
-    others, and its symbols are the program's."""
-    *parts, main = texts
-    if not parts:
-        return load(main, name, level=level)
-    blobs: dict[str, bytes] = {}
-
-    def compile_ahead(text: str) -> None:
-        key = key_of(text, level)
-        if (key, ()) not in _loaded:
-            with suppress(CompileError):  # `load` will say what is wrong
-                blobs[text] = _blob(key, text, level)
-
-    helpers = []
-    for text in parts:
-        helper = threading.Thread(target=compile_ahead, args=(text,))
-        with suppress(RuntimeError):  # no thread begins as the interpreter ends
-            helper.start()
-            helpers.append(helper)
-    compile_ahead(main)
-    for helper in helpers:
-        helper.join()
-    libraries = [load(text, name, level=level, blob=blobs.get(text)) for text in parts]
-    symbols = {symbol: x.address(symbol) for x in libraries for symbol in x.symbols}
-    library = load(main, name, symbols, level, blob=blobs.get(main))
-    library.uses = libraries
-    return library
+def code(ir_text: str, level: int) -> bytes | None:
+    """The code of a module for `load`, which needs none where the library is in memory."""
+    key = key_of(ir_text, level)
+    return None if (key, ()) in _loaded else _blob(key, ir_text, level)
 
 
 def at_hand(texts: Sequence[str], level: int) -> bool:
-    """Whether `load_units` would find all code compiled."""
+    """Whether `load` would find all code compiled."""
     disk = _store()
     return all((key, ()) in _loaded or key in _given or disk is not None and key in disk
                for key in (key_of(text, level) for text in texts))
@@ -477,9 +453,9 @@ class _Compilation:
     def text(self) -> str:
         return string(self.lib.LLVMPY_PrintModuleToString, self.module)
 
-    def emit(self, as_object: bool) -> bytes:
+    def emit(self, as_object: bool, fast: bool = False) -> bytes:
         lib, message = self.lib, c_void_p()
-        with llvm_library.lean():
+        with llvm_library.lean(fast):
             buffer = lib.LLVMPY_TargetMachineEmitToMemory(self.machine, self.module, as_object, byref(message))
         if not buffer:
             raise CompileError(take(message))
@@ -531,7 +507,7 @@ def compile_object(ir_text: str, level: int = 1) -> bytes:
     start = perf_counter()
     with background.Work(), _Compilation(ir_text, quality_of(level)) as job:
         job.optimise(level)
-        obj = job.emit(True)
+        obj = job.emit(True, fast=level == BRIEFEST)
     compile_count.compiled += 1
     compile_count.seconds += perf_counter() - start
     return obj

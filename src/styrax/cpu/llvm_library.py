@@ -123,25 +123,30 @@ def _open() -> None:
         function.restype, function.argtypes = result, arguments
     lib.LLVMPY_InitializeNativeTarget()
     lib.LLVMPY_InitializeNativeAsmPrinter()
-    # Where code is generated quickly, too, what loops carry stays in registers: that costs a third of the time
-    # and is worth a factor of five in products.
-    lib.LLVMPY_SetCommandLine(b"styrax", b"-optimize-regalloc=true")
+    lib.LLVMPY_SetCommandLine(b"styrax", _REGISTERS[False])
     _opened.append(lib)
 
 
+# Where code is generated quickly, too, what loops carry stays in registers, unless `fast` register allocation is asked
+# for: that costs a quarter of the time and is worth a factor of up to five.
+_REGISTERS = {False: b"-optimize-regalloc=true", True: b"-optimize-regalloc=false"}
+
 _lean_lock = threading.Lock()
 _lean_users: list[None] = []
+_fast = [False]  # how registers are allocated now
 # What switches are meanwhile, and afterwards. (The scheduler looks at every pair of stores of a block; processors that
 # execute out of order run what it leaves and what it changes at the same speed, register pressure included.)
 _LEAN = {"disable-lsr": ("true", "false"), "disable-mergeicmps": ("true", "false"), "enable-misched": ("false", "true")}
 
 
 @contextmanager
-def lean() -> Iterator[None]:
+def lean(fast: bool = False) -> Iterator[None]:
     """Without passes of the code generator that cost a quarter of its time and find nothing in IR whose loops and
-    addresses are already written as they should be. The switches are the library's, which others may use (Numba):
-    they are turned back."""
+    addresses are already written as they should be. With `fast` register allocation, if no other thread is at it, whose
+    code may be for good. The switches are the library's, which others may use (Numba): they are turned back."""
     with _lean_lock:
+        if not fast or not _lean_users:
+            _allocate(fast)
         _lean_users.append(None)
         if len(_lean_users) == 1:
             _switch(0)
@@ -152,6 +157,13 @@ def lean() -> Iterator[None]:
             _lean_users.pop()
             if not _lean_users:
                 _switch(1)
+                _allocate(False)
+
+
+def _allocate(fast: bool) -> None:
+    if fast != _fast[0]:
+        handle().LLVMPY_SetCommandLine(b"styrax", _REGISTERS[fast])
+        _fast[0] = fast
 
 
 def _switch(when: int) -> None:

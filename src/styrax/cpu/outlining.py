@@ -35,15 +35,18 @@ from ..compile.ir.loopir import (
     statements,
 )
 
-MANY = 16  # nests of a program from which outlining pays
+MANY = 16  # nests of a program from which outlining pays for all of them
 LONG = 4096  # the same of estimated instructions that stand in its loops
-WORTH_A_CALL = 1000  # estimated instructions of a nest inside a loop, where calls keep nothing in registers
+SEVERAL = 128  # the same for those that are worth a call: there is work for several threads that compile
+WORTH_A_CALL = 1000  # estimated instructions of a nest that is: calls keep nothing in registers
 
 
 def outlined(body: Sequence[Statement]) -> frozenset[Loop]:
     """The nests of a program that become functions of their own."""
     found = _nests(body, repeated=False)
-    return frozenset(found) if len(found) >= MANY or len(found) > 1 and size(body) >= LONG else frozenset()
+    if len(found) < MANY and (length := size(body)) < LONG:
+        found = [s for s in found if instructions([s]) >= WORTH_A_CALL] if length >= SEVERAL else []
+    return frozenset(found)
 
 
 def _nests(body: Sequence[Statement], repeated: bool) -> list[Loop]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import background, llvm
+from .units import Units
 
 if TYPE_CHECKING:
     from .executable import Executable
@@ -49,7 +50,7 @@ class Promotion:
         """Gives the program its optimised code."""
         executable = self.executable()
         if executable is not None and executable.promotion is self:
-            executable.take_code(llvm.load_units(self.units, executable.name, 1))
+            executable.take_code(Units(1, self.units).load(executable.name))
 
 
 _backlog = background.Backlog("styrax-tiers")

@@ -7,7 +7,7 @@ are appended to the enclosing one at its end, after whatever was hoisted there i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,8 +18,7 @@ from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text
 
-WHOLE = 20_000  # characters of IR up to which a module is compiled in one piece
-DEFINED = re.compile(r"^define [^@\n]*@([\w.]+)\(", re.M)
+UNIT = 12_000  # characters of IR from which functions are a module of their own
 USED = re.compile(r"@([\w.]+)")
 ELEMENTARY = re.compile(r"@styrax\.(\w+)\.(f32|f64)\.(\d+)")
 IMPURE = ("load", "call")  # instructions whose results depend on more than their operands
@@ -66,7 +65,8 @@ class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
     def __init__(self, arena: Arena, vector_bytes: int, numerics: int, placement: Placement, bounds: bool = False,
-                 long: bool = False, fuel_at: int = 0, outlined: frozenset[Loop] = frozenset()):
+                 long: bool = False, fuel_at: int = 0, outlined: frozenset[Loop] = frozenset(),
+                 apart: Callable[[str], object] | None = None):
         self.arena = arena
         self.numerics = numerics  # what rounding may differ: see `compile.lowering.rewrites`
         self.vector_bytes = vector_bytes
@@ -77,7 +77,9 @@ class Module:
         self.fuel_at = fuel_at  # the program's argument that is its fuel, if it asks for it
         self.outlined = outlined  # the nests that become functions of their own
         self.homes: dict[Buffer, tuple[str, int]] = {}  # where pointers come from: a slot, or a place in the workspace
-        self.functions: list[str] = []
+        self.apart = None if bounds else apart  # takes modules that are compiled apart (one word tells of all bounds)
+        self.gathered: list[str] = []  # the parts that are to be the next of these
+        self.functions: dict[str, str] = {}
         self.segments: list[str] = []  # the program's own function, where it is long
         self.forms: dict[Any, tuple[str, list[tuple[str, str | int]]]] = {}  # of nests -> the part, what it is given
         self.parts: dict[str, str] = {}  # what parts of the program do -> the name of the one that does it
@@ -97,31 +99,27 @@ class Module:
         text the first one serves all (identical code folding)."""
         known = self.parts.setdefault(text.replace(f"@{name}(", "@(", 1), name)
         if known == name:
-            self.functions.append(text)
+            self.functions[name] = text
+            self.gathered.append(name)
+            if self.apart is not None and sum(len(self.functions[n]) for n in self.gathered) >= UNIT:
+                self.apart(self._unit(self.gathered))
+                self.gathered = []
         return known
 
     def text(self) -> str:
-        functions = "\n".join(self.functions)
+        functions = "\n".join(self.functions.values())
         return "\n".join([*self.declarations, module_text(*self.math, calls=functions), functions])
 
-    def units(self, count: int) -> list[str]:
-        """The module as up to `count` modules of like size, to be compiled side by side. The last has the program,
-        which refers to the parts in the others."""
-        named = {match[1]: f for f in self.functions if (match := DEFINED.search(f))}
-        pieces = sorted((n for n in named if n == "run" or n.startswith("part")), key=lambda n: -len(named[n]))
-        if len(pieces) < 2 or count < 2 or self.bounds or sum(len(named[n]) for n in pieces) < WHOLE:
-            return [self.text()]
-        bins: list[list[str]] = [[] for _ in range(min(count, len(pieces)))]
-        for n in pieces:
-            min(bins, key=lambda b: sum(len(named[x]) for x in b)).append(n)
-        bins.sort(key=lambda b: "run" in b)
-        return [self._unit(names, named, pieces) for names in bins]
+    def last_unit(self) -> str:
+        """The module that refers to those that are compiled apart: it has the program, and parts that are in none."""
+        return self.text() if len(self.gathered) == len(self.parts) else self._unit([*self.gathered, "run"])
 
-    def _unit(self, names: Sequence[str], named: Mapping[str, str], pieces: Sequence[str]) -> str:
-        text = "\n".join(named[n] for n in names)
-        others = {n for n in USED.findall(text) if n in named and n not in names}
-        text = "\n".join([*(named[n] for n in others if n not in pieces), text])
-        declared = [_declaration(named[n]) for n in sorted(others) if n in pieces]
+    def _unit(self, names: Sequence[str]) -> str:
+        pieces = {*self.parts.values(), "run"}
+        text = "\n".join(self.functions[n] for n in names)
+        others = {n for n in USED.findall(text) if n in self.functions and n not in names}
+        text = "\n".join([*(self.functions[n] for n in sorted(others - pieces)), text])
+        declared = [_declaration(self.functions[n]) for n in sorted(others & pieces)]
         used = {match.groups() for match in ELEMENTARY.finditer(text)}
         math = [key for key in self.math if (key[0], key[1], str(key[2])) in used]
         return "\n".join([*self.declarations, *declared, module_text(*math, calls=text), text])
@@ -201,8 +199,7 @@ class Writer:
                       f"  %o{i} = insertelement {v} {previous}, {t} %r{i}, i32 {i}"]
             previous = f"%o{i}"
         text = "\n".join([*lines, f"  ret {v} {previous}", "}"])
-        if text not in self.module.functions:
-            self.module.functions.append(text)
+        self.module.functions[symbol[1:]] = text
         return symbol
 
     def finish(self, ending: str) -> str:
