@@ -101,10 +101,14 @@ class Module:
         if known == name:
             self.functions[name] = text
             self.gathered.append(name)
-            if self.apart is not None and sum(len(self.functions[n]) for n in self.gathered) >= UNIT:
-                self.apart(self._unit(self.gathered))
-                self.gathered = []
+            self._hand_over(UNIT)
         return known
+
+    def _hand_over(self, least: int) -> None:
+        """Has what was gathered compiled, if that is work for a thread."""
+        if self.apart is not None and sum(len(self.functions[n]) for n in self.gathered) >= least:
+            self.apart(self._unit(self.gathered))
+            self.gathered = []
 
     def text(self) -> str:
         functions = "\n".join(self.functions.values())
@@ -112,6 +116,8 @@ class Module:
 
     def last_unit(self) -> str:
         """The module that refers to those that are compiled apart: it has the program, and parts that are in none."""
+        if len(self.functions["run"]) >= UNIT // 2:
+            self._hand_over(UNIT // 2)
         return self.text() if len(self.gathered) == len(self.parts) else self._unit([*self.gathered, "run"])
 
     def _unit(self, names: Sequence[str]) -> str:
