@@ -1,7 +1,8 @@
 """Compiled programs on disk, found by their jaxprs: a process that has them needs no compiler.
 
 An entry is what the compiler made of a program but its machine code, which `llvm` finds by the text. It holds for as
-long as the modules that it was made with are what they were: all of the package that were loaded then.
+long as the modules that it was made with are what they were: all of the package that were loaded then or, so that most
+entries name the same ones, before.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,9 +34,9 @@ _PACKAGE = __name__.partition(".")[0]
 _FOLDER = os.path.dirname(os.path.dirname(__file__))  # other copies of the package have programs of their own
 _stores: dict[str, tuple[store.Store, bool]] = {}
 _writer = background.Backlog("styrax-keep", to_the_end=True, patience=0.3)
-_USUAL = store.digest(b"files", _FOLDER.encode())  # the entry with the files that lists of modules have
+_USUAL = store.digest(b"modules", _FOLDER.encode())  # the entry that names the last list of modules
 _CALLING = store.digest(b"libraries", _FOLDER.encode())  # one that is there where programs call BLAS or LAPACK
-_ahead: list[threading.Event] = []  # set when they have been looked at
+_ahead: list[threading.Event] = []  # set when that list has been looked at
 
 
 def _place() -> tuple[store.Store, bool] | None:
@@ -57,16 +58,19 @@ def expected() -> bool:
 
 
 def look_ahead() -> None:
-    """Looks in a thread at the files that programs on disk will be asked to be as old as, and opens the libraries that
-    they call."""
+    """Looks in a thread at the files that programs on disk will be asked to be as old as, asks the system what such
+    programs may use, and opens the libraries that they call."""
     done = threading.Event()
 
     def look() -> None:
         try:
             place = _place()
-            listed = None if place is None else place[0].get(_USUAL)
-            if listed is not None:
-                file_states.look(listed.decode(errors="surrogateescape").split("\0"))
+            usual = None if place is None else place[0].get(_USUAL)
+            if place is not None and usual is not None:
+                listed = _listed(place[0], usual)
+                file_states.look([file for file, _ in listed])
+                _sound[usual] = _unchanged(listed)
+            tiles.available()
             if place is not None and _CALLING in place[0]:
                 from . import libraries
 
@@ -133,18 +137,15 @@ class Request:
 
     def _write(self, made: Compiled, constants: list[Any], asked: Any) -> None:
         assert self._place is not None
-        kept, key, modules = self._place[0], self._key(), _modules()
+        kept, key = self._place[0], self._key()
+        usual = kept.get(_USUAL)
+        modules = _modules() if usual is None else _modules(file for file, _ in _listed(kept, usual))
         if key is None or modules is None:
             return
         listed = pickle.dumps(modules)
         digest = store.digest(listed)
-        if not _is_sound(kept, digest):
-            _sound[digest] = kept.put(digest, listed)
-            usual = kept.get(_USUAL)
-            before = set() if usual is None else set(usual.decode(errors="surrogateescape").split("\0"))
-            if not before.issuperset(file for file, _ in modules):
-                files = sorted(before.union(file for file, _ in modules))
-                kept.put(_USUAL, "\0".join(files).encode(errors="surrogateescape"))
+        if digest != usual or not _is_sound(kept, digest):
+            _sound[digest] = kept.put(digest, listed) and kept.put(_USUAL, digest)
         called = {word for text in made.units for word in re.findall(r"@(\w+)", text)}
         if _CALLING not in kept and calls_libraries(made.units):
             kept.put(_CALLING, b"")
@@ -177,25 +178,35 @@ _States = list[tuple[str, file_states.State]]
 _sound: dict[bytes, bool] = {}  # lists of modules -> whether they are what they were
 
 
-def _modules() -> _States | None:
-    """The package's modules that are loaded; None where one may have changed since."""
+def _modules(before: Iterable[str] = ()) -> _States | None:
+    """The package's modules that are loaded, and those in files that were listed `before`; None where one may have
+    changed since."""
+    loaded = {file for name, module in sys.modules.copy().items()  # other threads import
+              if name.partition(".")[0] == _PACKAGE and (file := getattr(module, "__file__", None)) is not None}
     found = []
-    for name, module in sys.modules.copy().items():  # other threads import
-        file = getattr(module, "__file__", None)
-        if file is not None and name.partition(".")[0] == _PACKAGE:
-            state = file_states.state(file)
-            if state is None or state[0] >= _BORN:
-                return None
-            found.append((file, state))
-    return sorted(found)
+    for file in sorted(loaded.union(before)):
+        state = file_states.state(file)
+        if state is None and file not in loaded:  # an older version had it
+            continue
+        if state is None or state[0] >= _BORN:
+            return None
+        found.append((file, state))
+    return found
+
+
+def _listed(kept: store.Store, modules: bytes) -> _States:
+    """A list of modules, by its digest; an empty one where there is none."""
+    payload = kept.get(modules)
+    return pickle.loads(payload) if payload is not None and store.digest(payload) == modules else []
+
+
+def _unchanged(listed: _States) -> bool:
+    return bool(listed) and all(file_states.state(file) == state for file, state in listed)
 
 
 def _is_sound(kept: store.Store, modules: bytes) -> bool:
-    known = _sound.get(modules)
-    if known is None:
-        for done in _ahead:
-            done.wait()
-        payload = kept.get(modules)
-        known = _sound[modules] = payload is not None and store.digest(payload) == modules and all(
-            file_states.state(file) == state for file, state in pickle.loads(payload))
-    return known
+    for done in _ahead:
+        done.wait()
+    if modules not in _sound:
+        _sound[modules] = _unchanged(_listed(kept, modules))
+    return _sound[modules]
