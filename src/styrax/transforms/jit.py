@@ -13,6 +13,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -80,8 +81,8 @@ class Specialisation:
     traced for these shapes.
     """
 
-    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "noticed", "out_tree", "params", "single",
-                 "takes_refs", "whole")
+    __slots__ = ("begun", "captured", "closed", "code", "donated", "in_tree", "name", "noticed", "out_tree", "params",
+                 "single", "takes_refs", "whole")
 
     in_tree: tree.PyTreeDef
 
@@ -90,6 +91,7 @@ class Specialisation:
         self.out_tree = out_tree
         self.single = out_tree == LEAF
         self.code = code  # takes arrays, gives arrays
+        self.begun: Code | None = None  # the same, for the first call: there may be no other
         self.closed: ClosedJaxpr | None = None
         self.whole: Any = None  # the same, with what it captures as constants
         self.params: dict[str, Any] = {}  # of the equation by which it is called
@@ -245,7 +247,8 @@ class PjitFunction(Generic[P, R]):
         self._programs[key] = program
 
     def _ready(self, key: Key, leaves: Sequence[Any]) -> Specialisation:
-        """The program of a key, with code; for the leaves of the call."""
+        """The program of a key, with code; for the leaves of the call. What calls code in the fewest steps is made when
+        it is called a second time."""
         if config.no_execution.value:
             raise RuntimeError(f"JAX tried to execute function jit({function_name(self._fun)}), but the no_execution "
                                "config option is set")
@@ -260,14 +263,19 @@ class PjitFunction(Generic[P, R]):
                 self._keep(key, program)
             program.code = code
             return program
+        if program is not None and program.begun is not None:
+            program.code = direct(program.begun)
+            return program
         with collector.paused():
             if program is None or program.closed is None:
                 program = self._traced(key)
-            code = direct(program.compiled())
+            code = program.compiled()
         if config.config.jax_debug_key_reuse and program.closed is not None:
             code = hooks.key_checked(program.closed, code)
-        program.code = code
-        return program
+        program.begun = code
+        once = copy(program)
+        once.code = code
+        return once
 
     def _code_for_all_shapes(self, key: Key) -> Any:
         """A program that serves these shapes among others; None where there is none."""
