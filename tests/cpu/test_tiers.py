@@ -16,7 +16,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.cpu import runtime, tiers
+from styrax.cpu import effort, llvm, runtime, tiers
 from styrax.cpu.executable import Executable
 
 RNG = np.random.default_rng(7)
@@ -244,3 +244,62 @@ def test_processes_end_and_fork_while_code_is_optimised(how: str) -> None:
     quietly = ["-W", "ignore:This process:DeprecationWarning"]
     done = subprocess.run([sys.executable, *quietly, "-c", ENDS, how], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+TEXT = """define void @sums(ptr %p, i64 %n) nounwind {{
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %j, %next ]
+{carried}
+  %at = getelementptr float, ptr %p, i64 %i
+{added}
+  %j = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %j, %n
+  br i1 %more, label %next, label %end
+end:
+{stored}
+  ret void
+}}
+"""
+
+
+def sums(number: int) -> str:
+    """Sums that a loop carries; no other text is the same."""
+    lines = range(3 + number % 4)
+    return TEXT.format(
+        carried="\n".join(f"  %s{k} = phi <4 x float> [ zeroinitializer, %entry ], [ %t{k}, %next ]" for k in lines),
+        added="\n".join(f"  %x{k} = load <4 x float>, ptr %at, align 4\n  %t{k} = fadd <4 x float> %s{k}, %x{k}"
+                        for k in lines),
+        stored="\n".join(f"  store <4 x float> %t{k}, ptr %p, align 4" for k in lines)) + f"; {number}\n"
+
+
+def test_fast_register_allocation_is_for_those_who_ask() -> None:
+    """Whatever other threads have compiled meanwhile."""
+    levels = (llvm.BRIEFEST, llvm.BRIEF, 1)
+    alone = {(n, level): llvm.compile_object(sums(n), level) for n in range(4) for level in levels}
+    assert all(len({alone[n, level] for level in levels}) == 3 for n in range(4))
+    found: dict[tuple[int, int], set[bytes]] = {key: set() for key in alone}
+
+    def compile_some(level: int) -> None:
+        for k in range(60):
+            found[k % 4, level].add(llvm.compile_object(sums(k % 4), level))
+
+    workers = [threading.Thread(target=compile_some, args=(level,)) for level in levels]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for n in range(4):
+        assert found[n, 1] == {alone[n, 1]}
+        assert found[n, llvm.BRIEF] == {alone[n, llvm.BRIEF]}
+        assert found[n, llvm.BRIEFEST] <= {alone[n, llvm.BRIEFEST], alone[n, llvm.BRIEF]}
+
+
+def test_effort_for_the_first_calls() -> None:
+    """The more a program computes, the more is worth its code."""
+    def level(size: int) -> int:
+        compiled = jax.jit(lambda x: jnp.tanh(x) * x + 1).lower(jnp.ones(size)).compile()
+        return effort.first_level(compiled.runtime_executable().program)
+
+    assert [level(n) for n in (10, 5000, 1_000_000, 30_000_000)] == [llvm.BRIEF, llvm.BRIEFEST, llvm.BRIEF, 1]

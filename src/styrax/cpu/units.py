@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from . import llvm, runtime
 from .ahead import Ahead
@@ -15,7 +16,7 @@ class Units:
     def __init__(self, level: int, texts: Sequence[str] = ()):
         self.level = level
         self.texts: list[str] = []
-        self._ahead = Ahead(self._code, "styrax-units", llvm.CompileError)
+        self._code = Ahead(partial(llvm.code, level=level), "styrax-units", llvm.CompileError)
         for text in texts[:-1]:
             self.add(text)
         self.texts += texts[-1:]
@@ -23,19 +24,16 @@ class Units:
     def add(self, text: str) -> None:
         """A module before the last, of which a thread makes code meanwhile."""
         self.texts.append(text)
-        self._ahead.announce([text], runtime.num_threads() - 1)
+        self._code.announce([text], runtime.num_threads() - 1)
 
     def load(self, name: str) -> llvm.Library:
         """The code in the process."""
         *parts, main = self.texts
         if not parts:
             return llvm.load(main, name, level=self.level)
-        code = {text: self._ahead.get(text) for text in (main, *parts)}
+        code = {text: self._code.get(text) for text in (main, *parts)}
         libraries = [llvm.load(text, name, level=self.level, blob=code[text]) for text in parts]
         symbols = {symbol: x.address(symbol) for x in libraries for symbol in x.symbols}
         library = llvm.load(main, name, symbols, self.level, blob=code[main])
         library.uses = libraries
         return library
-
-    def _code(self, text: str) -> bytes | None:
-        return llvm.code(text, self.level)
