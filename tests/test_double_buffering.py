@@ -13,6 +13,13 @@ X = np.linspace(-1, 2, N * N, dtype=np.float32).reshape(N, N)
 TURNS = [0, 1, 2, 3, 7, 10]
 
 
+@pytest.fixture(autouse=True, params=["whole", "outlined"])
+def outlined(request, monkeypatch):
+    """In programs whose nests are functions of their own, too."""
+    if request.param == "outlined":
+        monkeypatch.setattr("styrax.cpu.outlining.MANY", 0)
+
+
 def blur(x, j=jnp):
     return (j.roll(x, 1, 0) + j.roll(x, -1, 0) + j.roll(x, 1, 1) + x) * np.float32(0.25)
 

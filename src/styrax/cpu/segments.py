@@ -66,7 +66,7 @@ class Main(Function):
     def _nest(self, s: Loop) -> Function:
         self.module.counter += 1
         child = Function(self.module, f"part{self.module.counter}", None, "void", self)
-        child.loop(s, "0", child.value(self.arena.index(s.extent)))
+        child.run((s,))
         return child
 
     def _piece(self, s: Loop, grain: int) -> tuple[str, list[str]]:
