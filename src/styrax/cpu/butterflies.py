@@ -396,4 +396,4 @@ def source(symbol: str) -> str | None:
     return kind(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
 
 
-family = Family("pass", source, tiered=True)
+family = Family("pass", source)

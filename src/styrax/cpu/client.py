@@ -93,15 +93,14 @@ class CpuBackend:
         kind = Executable
         if made.calls_host:
             from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]
-        hasty, level = made.hasty, made.level
-        if hasty and llvm.at_hand(made.units, 1):
-            hasty, level = False, 1
-        begun = made.begun
-        library = load(begun if begun is not None and begun.level == level else Units(level, made.units), name)
+        hasty, units = made.hasty, made.units
+        if hasty and llvm.at_hand(units.texts, 1):
+            hasty, units = False, Units(1, units.texts)
+        library = load(units, name)
         lowered = made.lowered or _lowering(closed, name, donated, sizes)
         executable = kind(made.interface, made.constants, library, self._devices[0], out_avals, lowered)
         if hasty:
-            tiers.Promotion(executable, made.units)
+            tiers.Promotion(executable, units.texts)
         return executable
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:

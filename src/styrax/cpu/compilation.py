@@ -23,9 +23,9 @@ def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Rec
     ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
     shown(name, ir)
     made = program.replace(closed=None) if program.statements else program  # (which keeps its code)
-    return Compiled(interface(program), [value for _, value in program.constants], units.texts, level,
+    return Compiled(interface(program), [value for _, value in program.constants], units,
                     hasty=level <= llvm.BRIEF and program.work >= effort.INSTANT,
-                    calls_host=bool(program.builder.host_calls), begun=units, lowered=lambda: (made, ir))
+                    calls_host=bool(program.builder.host_calls), lowered=lambda: (made, ir))
 
 
 def interface(program: Program) -> Interface:

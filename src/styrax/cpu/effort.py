@@ -24,7 +24,7 @@ def first_level(program: Program) -> int:
         return 1  # it may turn for long, and cannot be begun anew
     if program.generic:
         return llvm.BRIEF
-    # Kernels that are called are no slower. Loops of unknown length are tried for a short time only.
+    # Kernels that are called are little slower. Loops of unknown length are tried for a short time only.
     own = instructions(program.statements, endless=1.0, called=False, ending=SEARCH)
     nodes = len(program.builder.arena.nodes)
     if own * FAST_LOSS < nodes * FAST_GAIN:

@@ -145,11 +145,9 @@ class Compiled(NamedTuple):
 
     interface: Interface
     constants: Sequence[Any]
-    units: list[str]  # its LLVM IR, in parts that are compiled apart
-    level: int  # LLVM's effort for its first calls
+    units: Units  # its LLVM IR, for LLVM's effort of its first calls
     hasty: bool  # whether it is to be optimised when it proves hot
     calls_host: bool  # whether it calls Python functions of this process
-    begun: Units | None = None  # the same parts, where threads may be at them
     lowered: Callable[[], tuple[Program, str]] | None = None  # gives its loops, and its LLVM IR
 
 

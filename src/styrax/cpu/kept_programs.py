@@ -27,6 +27,7 @@ from ..core.settings import config
 from ..core.types.dims import Recorder
 from . import background, file_states, kept_kernels, llvm, llvm_library, runtime, store, tiles
 from .executable import Compiled, Interface, calls_libraries
+from .units import Units
 
 LARGE = 1 << 24  # bytes of constants, besides those of the jaxpr, from which a program is not kept
 _BORN = time.time_ns()
@@ -65,8 +66,7 @@ def look_ahead() -> None:
     def look() -> None:
         try:
             place = _place()
-            usual = None if place is None else place[0].get(_USUAL)
-            if place is not None and usual is not None:
+            if place is not None and (usual := place[0].get(_USUAL)) is not None:
                 listed = _listed(place[0], usual)
                 file_states.look([file for file, _ in listed])
                 _sound[usual] = _unchanged(listed)
@@ -120,8 +120,8 @@ class Request:
             return None
         kept_kernels.accept(kernels)
         own = self._closed.consts
-        return Compiled(Interface(*interface), [own[c] if type(c) is int else c for c in constants], units, level,
-                        hasty, False)
+        return Compiled(Interface(*interface), [own[c] if type(c) is int else c for c in constants],
+                        Units(level, units), hasty, False)
 
     def keep(self, made: Compiled) -> None:
         """Writes to disk what was compiled, in a thread."""
@@ -139,19 +139,20 @@ class Request:
         assert self._place is not None
         kept, key = self._place[0], self._key()
         usual = kept.get(_USUAL)
-        modules = _modules() if usual is None else _modules(file for file, _ in _listed(kept, usual))
+        modules = _modules([] if usual is None else [file for file, _ in _listed(kept, usual)])
         if key is None or modules is None:
             return
         listed = pickle.dumps(modules)
         digest = store.digest(listed)
         if digest != usual or not _is_sound(kept, digest):
             _sound[digest] = kept.put(digest, listed) and kept.put(_USUAL, digest)
-        called = {word for text in made.units for word in re.findall(r"@(\w+)", text)}
-        if _CALLING not in kept and calls_libraries(made.units):
+        texts = made.units.texts
+        called = {word for text in texts for word in re.findall(r"@(\w+)", text)}
+        if _CALLING not in kept and calls_libraries(texts):
             kept.put(_CALLING, b"")
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             arrays = [c if type(c) is int else np.asarray(c) for c in constants]
-            kept.put(key, digest + pickle.dumps((tuple(made.interface), arrays, made.units, made.level, made.hasty,
+            kept.put(key, digest + pickle.dumps((tuple(made.interface), arrays, texts, made.units.level, made.hasty,
                                                  asked, kept_kernels.keys(called))))
 
 
@@ -178,7 +179,7 @@ _States = list[tuple[str, file_states.State]]
 _sound: dict[bytes, bool] = {}  # lists of modules -> whether they are what they were
 
 
-def _modules(before: Iterable[str] = ()) -> _States | None:
+def _modules(before: Iterable[str]) -> _States | None:
     """The package's modules that are loaded, and those in files that were listed `before`; None where one may have
     changed since."""
     loaded = {file for name, module in sys.modules.copy().items()  # other threads import

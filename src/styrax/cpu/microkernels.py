@@ -411,4 +411,4 @@ def _source_of(symbol: str) -> str | None:
     return source(kind, int(rows), columns, vector_bytes, form, result)
 
 
-family = Family("panels", _source_of, tiered=True)
+family = Family("panels", _source_of)

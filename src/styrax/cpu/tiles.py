@@ -309,4 +309,4 @@ def _source_of(symbol: str) -> str | None:
     return source(kind, next((name for name in names if name in NARROW), ""), "indirect" in names)
 
 
-family = Family("tiles", _source_of, tiered=True)
+family = Family("tiles", _source_of)

@@ -155,4 +155,4 @@ class _Text:
         return self.op(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{text}>")
 
 
-family = Family("turn", source, tiered=True)
+family = Family("turn", source)

@@ -14,23 +14,23 @@ class Units:
     the program's."""
 
     def __init__(self, level: int, texts: Sequence[str] = ()):
-        self.level = level
-        self.texts: list[str] = []
+        self.level, self.texts = level, [*texts]
         self._code = Ahead(partial(llvm.code, level=level), "styrax-units", llvm.CompileError)
-        for text in texts[:-1]:
-            self.add(text)
-        self.texts += texts[-1:]
 
     def add(self, text: str) -> None:
         """A module before the last, of which a thread makes code meanwhile."""
         self.texts.append(text)
-        self._code.announce([text], runtime.num_threads() - 1)
+        self._begin([text])
+
+    def _begin(self, texts: Sequence[str]) -> None:
+        self._code.announce(texts, runtime.num_threads() - 1)
 
     def load(self, name: str) -> llvm.Library:
         """The code in the process."""
         *parts, main = self.texts
         if not parts:
             return llvm.load(main, name, level=self.level)
+        self._begin([text for text in parts if not llvm.at_hand([text], self.level)])  # (else, no work for a thread)
         code = {text: self._code.get(text) for text in (main, *parts)}
         libraries = [llvm.load(text, name, level=self.level, blob=code[text]) for text in parts]
         symbols = {symbol: x.address(symbol) for x in libraries for symbol in x.symbols}
