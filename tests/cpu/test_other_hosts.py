@@ -67,9 +67,9 @@ PROGRAMS = {
 for name, (f, *arguments) in PROGRAMS.items():
     closed = physical.lower(jax.make_jaxpr(f)(*arguments))
     made = compilation.compiled(closed, "program", [False] * len(arguments), None)
-    for unit in made.units:
-        for level in (llvm.BRIEF, 1):
-            assert llvm.compile_object(unit, level)
+    for text in made.units.texts:
+        for level in (llvm.BRIEFEST, llvm.BRIEF, 1):
+            assert llvm.compile_object(text, level)
     called = code._called(made.lowered()[0]) - {None}
     for symbol in called:  # compiled when they are asked for
         [family.address(symbol) for family in code.FAMILIES]
