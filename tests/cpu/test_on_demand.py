@@ -78,7 +78,7 @@ def test_turns_of_threads_are_short_meanwhile(family):
             family._source = lambda symbol, seen=seen, texts=texts, own=own: (
                 seen.append(sys.getswitchinterval()), own and sys.setswitchinterval(own), texts(symbol))[-1]
             family.compile_ahead({f"{family._prefix}{100 if own else 200}"}, 1, 1)
-            while family.ahead.working:
+            while ahead._working:
                 time.sleep(0.001)
             family._source = texts
             assert seen[0] < usual

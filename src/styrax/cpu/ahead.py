@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from . import background
 
@@ -41,72 +41,87 @@ def _short_turns() -> Iterator[None]:
                 sys.setswitchinterval(usual)
 
 
+_changed = threading.Condition()
+_waiting: list[tuple[Ahead, Any]] = []  # what was announced, each with who makes it
+_working: list[None] = []  # threads that take what waits
+
+
+def _work() -> None:
+    """What such a thread does."""
+    try:
+        with _short_turns():
+            while True:
+                with _changed:
+                    if not _waiting:
+                        return
+                    mine = _take(0)
+                _make(*mine)
+    finally:
+        with _changed:
+            _working.pop()
+
+
+def _take(place: int) -> tuple[Ahead, Any]:
+    """Something that waits, which is begun by this."""
+    maker, key = _waiting.pop(place)
+    maker.begun.add(key)
+    return maker, key
+
+
+def _make(maker: Ahead, key: Any) -> None:
+    """Makes what was begun for somebody else."""
+    with suppress(maker.error):
+        maker.finish(key)
+
+
 class Ahead(Generic[K, V]):
     """What `make` gives for each of some keys, made once. Where it fails in a thread with an `error`, it is made anew
-    for who asks, who is told."""
+    for who asks, who is told. Threads are common to all such: more than there are processors for would only take turns
+    with the program's own."""
 
-    def __init__(self, make: Callable[[K], V], name: str, error: type[Exception]):
-        self._make, self._name, self._error = make, name, error
+    def __init__(self, make: Callable[[K], V], error: type[Exception]):
+        self._make, self.error = make, error
         self._made: dict[K, V] = {}
-        self._waiting: list[K] = []
-        self._begun: set[K] = set()  # by some thread, which is at it
-        self._changed = threading.Condition()
-        self.working = 0  # threads that take what waits
+        self.begun: set[K] = set()  # by some thread, which is at it
 
     def announce(self, keys: Iterable[K], threads: int) -> None:
-        """Has those that are not there yet made, by at most so many threads."""
-        with self._changed:
-            wanted = [k for k in keys if k not in self._made and k not in self._begun and k not in self._waiting]
-            self._waiting += wanted
-            more = min(len(wanted), threads - self.working)
-            self.working += max(more, 0)
+        """Has those that are not there yet made, while at most so many threads make anything."""
+        with _changed:
+            wanted = [k for k in keys if k not in self._made and k not in self.begun and (self, k) not in _waiting]
+            _waiting.extend((self, k) for k in wanted)
+            more = max(min(len(wanted), threads - len(_working)), 0)
+            _working.extend([None] * more)
         for _ in range(more):
-            if not background.start(self._work, self._name):  # who asks makes them
-                with self._changed:
-                    self.working -= 1
+            if not background.start(_work, "styrax-ahead"):  # who asks makes them
+                with _changed:
+                    _working.pop()
 
     def get(self, key: K) -> V:
         """What belongs to a key. Makes it, or others that wait while another thread is at it."""
         while True:
-            with self._changed:
+            with _changed:
                 if key in self._made:
                     return self._made[key]
-                if key in self._begun and not self._waiting:
-                    self._changed.wait()
+                if key not in self.begun:
+                    if (self, key) in _waiting:
+                        _waiting.remove((self, key))
+                    self.begun.add(key)
+                    other = None
+                elif _waiting:
+                    other = _take(0)
+                else:
+                    _changed.wait()
                     continue
-                mine = self._waiting[0] if key in self._begun else key
-                self._begin(mine)
-            if mine == key:
-                self._finish(mine)
+            if other is None:
+                self.finish(key)
             else:
-                with suppress(self._error):
-                    self._finish(mine)
+                _make(*other)
 
-    def _begin(self, key: K) -> None:
-        self._begun.add(key)
-        if key in self._waiting:
-            self._waiting.remove(key)
-
-    def _work(self) -> None:
-        try:
-            with _short_turns():
-                while True:
-                    with self._changed:
-                        if not self._waiting:
-                            return
-                        key = self._waiting[0]
-                        self._begin(key)
-                    with suppress(self._error):
-                        self._finish(key)
-        finally:
-            with self._changed:
-                self.working -= 1
-
-    def _finish(self, key: K) -> None:
+    def finish(self, key: K) -> None:
         """Makes what was begun."""
         try:
             self._made[key] = self._make(key)
         finally:
-            with self._changed:
-                self._begun.discard(key)
-                self._changed.notify_all()
+            with _changed:
+                self.begun.discard(key)
+                _changed.notify_all()

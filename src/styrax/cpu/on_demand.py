@@ -20,7 +20,7 @@ class Family:
 
     def __init__(self, prefix: str, source: Callable[[str], str | None]):
         self._prefix, self._source = f"{prefix}_", source
-        self.ahead: Ahead[Wanted, llvm.Library | None] = Ahead(self._compiled, "styrax-kernels", llvm.CompileError)
+        self.ahead: Ahead[Wanted, llvm.Library | None] = Ahead(self._compiled, llvm.CompileError)
         llvm.add_resolver(self.address)
         llvm.add_resolver(lambda symbol: self.address(symbol, llvm.BRIEF), brief=True)
 

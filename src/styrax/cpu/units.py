@@ -15,7 +15,7 @@ class Units:
 
     def __init__(self, level: int, texts: Sequence[str] = ()):
         self.level, self.texts = level, [*texts]
-        self._code = Ahead(partial(llvm.code, level=level), "styrax-units", llvm.CompileError)
+        self._code = Ahead(partial(llvm.code, level=level), llvm.CompileError)
 
     def add(self, text: str) -> None:
         """A module before the last, of which a thread makes code meanwhile."""
