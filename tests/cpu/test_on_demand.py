@@ -14,7 +14,7 @@ import styrax.numpy as jnp
 from styrax.compile.ir.loopir import Call, statements
 from styrax.compile.pipeline import compile_to_loops
 from styrax.compile.program import Kernels
-from styrax.cpu import llvm, microkernels
+from styrax.cpu import ahead, llvm, microkernels
 from styrax.cpu.on_demand import Family
 
 COUNT = 6

@@ -138,6 +138,8 @@ class Accesses:
 
     def ask_ahead(self, s: Loop) -> None:
         """In a turn of a loop: asks for what a later one reaches by numbers that it reads."""
+        if not self.writer.module.touched.scattered(s.body):
+            return
         with self.writer.scope(statement=True):
             for (buffer, place), count in prefetching.reached(s.body, s.var, self.guards).items():
                 lanes = self.values.width(place)

@@ -8,9 +8,9 @@ from ..compile.program import Program
 from . import llvm
 
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making, ever
-GAIN = 40e-6  # seconds, about, that LLVM saves with each expression of a program by generating code quickly
+GAIN = 2.5e-3, 20e-6  # seconds, about, that LLVM saves with a program, and each expression, by generating code quickly
 LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
-FAST_GAIN, FAST_LOSS = 10e-6, 0.6e-9  # the same of fast register allocation
+FAST_GAIN, FAST_LOSS = (0.5e-3, 10e-6), 0.6e-9  # the same of fast register allocation
 SEARCH = 32  # turns, about, of a library's loops that end by themselves: searches, insertions, series
 
 
@@ -27,6 +27,6 @@ def first_level(program: Program) -> int:
     # Kernels that are called are little slower. Loops of unknown length are tried for a short time only.
     own = instructions(program.statements, endless=1.0, called=False, ending=SEARCH)
     nodes = len(program.builder.arena.nodes)
-    if own * FAST_LOSS < nodes * FAST_GAIN:
+    if own * FAST_LOSS < FAST_GAIN[0] + nodes * FAST_GAIN[1]:
         return llvm.BRIEFEST
-    return llvm.BRIEF if own * LOSS < nodes * GAIN else 1
+    return llvm.BRIEF if own * LOSS < GAIN[0] + nodes * GAIN[1] else 1

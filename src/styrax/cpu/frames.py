@@ -14,15 +14,10 @@ from ..compile.costs import instructions
 from ..compile.ir.loopir import (
     Buffer,
     BufferKind,
-    Call,
-    Copy,
-    Exchange,
     Loop,
     LoopKind,
     Scratch,
     Statement,
-    Store,
-    Transpose,
     While,
     statements,
 )
@@ -94,18 +89,8 @@ class Frame:
         self.writer.start(enough)
 
     def writes(self, *bodies: Sequence[Statement]) -> frozenset[Buffer]:
-        out: set[Buffer] = set()
-        for body in bodies:
-            for s in statements(body):
-                if isinstance(s, Store):
-                    out.add(self.root(s.buffer))
-                elif isinstance(s, Copy | Transpose):
-                    out.add(self.root(s.target))
-                elif isinstance(s, Exchange):
-                    out.update(self.root(b) for pair in s.pairs for b in pair)
-                elif isinstance(s, Call):
-                    out.update(map(self.root, s.writes))
-        return frozenset(out)
+        first, *others = (self.module.touched.writes(body) for body in bodies)
+        return first.union(*others) if others else first
 
     def scratch(self, s: Scratch) -> None:
         if _on_stack(s.buffer):

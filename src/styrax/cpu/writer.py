@@ -17,6 +17,7 @@ from ..compile.ir.placement import Placement
 from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text
+from .touched import Touched
 
 UNIT = 12_000  # characters of IR from which functions are a module of their own
 USED = re.compile(r"@([\w.]+)")
@@ -72,6 +73,7 @@ class Module:
         self.vector_bytes = vector_bytes
         self.bounds = bounds
         self.placement = placement
+        self.touched = Touched(placement.root)
         self._roots: dict[frozenset[Buffer], frozenset[Buffer]] = {}
         self.long = long  # its program may have to be stopped
         self.fuel_at = fuel_at  # the program's argument that is its fuel, if it asks for it
