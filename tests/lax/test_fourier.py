@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import styrax
+import styrax.numpy as own
 from styrax import lax
 from styrax.lax.fourier import lengths
 from styrax.transforms.api import jvp, vjp, vmap
@@ -195,3 +196,42 @@ def test_nothing():
     assert lax.fft(np.ones((0, 5), np.complex64), "IRFFT", (8,)).shape == (0, 8)
     assert lax.fft(np.ones((3, 1), np.complex64), "IRFFT", (0,)).shape == (3, 0)
     assert lax.fft(draw((3, 2)), "FFT", ()).dtype == "complex64"
+
+
+@pytest.mark.parametrize("shape", [(32, 64), (40, 16), (64, 7), (33, 64)])
+def test_results_are_made_where_they_stay(shape):
+    """Lines that are turned in registers are written as floats, which are the complex numbers of the result."""
+    compiled = styrax.jit(own.fft.fft).lower(styrax.ShapeDtypeStruct(shape, "complex64")).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes == 0
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_memories_of_two_types_in_loops(dtype):
+    """What is carried is read as complex numbers and made as floats."""
+    with styrax.enable_x64(True):
+        x = draw((48, 16), dtype)
+        tolerance = 1e-4 if dtype == "complex64" else 1e-12
+
+        def turn(c):
+            return own.fft.ifft(own.fft.fft(c)[::-1] * 0.5)[:, ::-1] + c
+
+        def expected(turns):
+            c = x
+            for _ in range(turns):
+                c = np.fft.ifft(np.fft.fft(c)[::-1] * 0.5)[:, ::-1] + c
+            return c
+
+        looped = styrax.jit(lambda c: styrax.lax.fori_loop(0, 5, lambda _, c: turn(c), c))
+        np.testing.assert_allclose(looped(x), expected(5), rtol=tolerance, atol=tolerance * 50)
+        only = styrax.jit(lambda c: styrax.lax.fori_loop(0, 4, lambda _, c: own.fft.fft(c) * 0.25, c))
+        c = x
+        for _ in range(4):
+            c = np.fft.fft(c) * 0.25
+        np.testing.assert_allclose(only(x), c, rtol=tolerance, atol=tolerance)
+        donated = styrax.jit(lambda c: (own.fft.fft(c), c.real), donate_argnums=0)
+        spectrum, real = donated(own.array(x))
+        np.testing.assert_allclose(spectrum, np.fft.fft(x), rtol=tolerance, atol=tolerance * 10)
+        np.testing.assert_array_equal(real, x.real)
+        _, stacked = styrax.lax.scan(lambda c, y: (c, own.fft.fft(y)), 0, own.stack([x, 2 * x, x + 1]))
+        np.testing.assert_allclose(stacked, np.fft.fft(np.stack([x, 2 * x, x + 1])), rtol=tolerance,
+                                   atol=tolerance * 10)

@@ -26,6 +26,7 @@ RECORD = 64  # estimated instructions of all members of a record, up to which th
 TURNED = 4  # elements of a matrix that an instruction turns, estimated
 MOVED = 8  # elements that an instruction copies, estimated
 ENDING = 8  # turns of a loop that nobody knows, where programs for all sizes are estimated
+LANES = 8  # of a loop that takes as many as a vector has, estimated
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 
 
@@ -184,7 +185,7 @@ def at_run_time(arena: Arena, body: Sequence[Statement]) -> Expr | None:
             times = arena.index(s.extent if isinstance(s, Loop) else ENDING if isinstance(s, While) else 1)
             if each is None or times.deps or times.reads:
                 return None
-            width = max(s.width, 1) if isinstance(s, Loop) else 1
+            width = s.width or LANES if isinstance(s, Loop) else 1
             total = arena.iadd(total, arena.floordiv(arena.imul(times, each), arena.int(width)))
     return total
 
@@ -199,4 +200,4 @@ def turns(s: Statement, unknown: float, lanes: bool = True) -> Sequence[float]:
         return [unknown] * len(s.bodies())
     if s.rest is not None:
         return most // s.width, most % s.width
-    return (-(-most // max(s.width, 1)) if lanes else most,)
+    return (-(-most // (s.width or LANES)) if lanes else most,)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Expr, Index, Nest
 
-WORTH_THREADS = 60_000  # estimated instructions from which blocks are shared by threads
-
 
 @contextmanager
 def counted(b: Builder, nest: Nest, extent: Index) -> Iterator[Expr]:
@@ -31,11 +29,10 @@ def covering(b: Builder, nest: Nest, size: int, step: int) -> Iterator[Expr]:
 
 
 @contextmanager
-def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int,
-           work: float) -> Iterator[tuple[Expr, Expr]]:
-    """A loop over blocks of `width` columns of each line, shared by threads where they cost enough (`work` each); gives
-    line and first column. Columns that are no multiple of `width` end with a block that begins within the one before:
-    what both compute is the same."""
+def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int) -> Iterator[tuple[Expr, Expr]]:
+    """A loop over blocks of `width` columns of each line, which threads may share; gives line and first column. Columns
+    that are no multiple of `width` end with a block that begins within the one before: what both compute is the
+    same."""
     count = -(-columns // width) if isinstance(columns, int) else b.floordiv(b.iadd(columns, width - 1), width)
     total = b.product((lines, count))
     whole = isinstance(columns, int) and columns % width == 0
@@ -50,8 +47,7 @@ def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int,
     if isinstance(total, int) and total == 1:
         yield b.int(0), b.int(0)
         return
-    parallel = not isinstance(total, int) or total * work >= WORTH_THREADS
-    with nest.loop(total, parallel=parallel) as block:
+    with nest.loop(total, parallel=True) as block:
         yield at(block)
 
 

@@ -73,18 +73,30 @@ class Events:
         self.loop_statements: list[Loop | While] = []
         self.path: list[int] = []  # loops around the current position
         self.loops_of: dict[int, tuple[int, ...]] = {}
-        self._expr_memo: dict[Expr, list[tuple[Buffer, Expr]]] = {}
+        self._expr_memo: dict[Expr, list[tuple[Buffer, Expr | None]]] = {}
         self.visit(body)
 
     def root(self, buffer: Buffer) -> Buffer:
         return root(self.aliases, buffer)
 
-    def loads(self, e: Expr) -> list[tuple[Buffer, Expr]]:
+    def loads(self, e: Expr) -> list[tuple[Buffer, Expr | None]]:
         found = self._expr_memo.get(e)
         if found is None:
-            found = self._expr_memo[e] = [
-                (self.root(n.attr[0]), n.args[0]) for n in known_loads(e)]
+            found = self._expr_memo[e] = [self.access(n.attr[0], n.args[0]) for n in known_loads(e)]
         return found
+
+    def access(self, buffer: Buffer, place: Expr) -> tuple[Buffer, Expr | None]:
+        """The memory, and which element of it, if it counts its elements as the buffer does."""
+        memory = self.root(buffer)
+        return memory, place if buffer.dtype.itemsize == memory.dtype.itemsize else None
+
+    def merge(self, gone: Buffer, keep: Buffer) -> None:
+        """Makes two buffers one memory."""
+        self.aliases[gone] = keep
+        same = gone.dtype.itemsize == keep.dtype.itemsize
+        for table in (self.reads, self.writes):
+            moved = table.pop(gone, [])
+            table.setdefault(keep, []).extend(moved if same else [(now, (s, None)) for now, (s, _) in moved])
 
     def visit(self, body: Sequence[Statement]) -> None:
         for s in body:
@@ -95,7 +107,8 @@ class Events:
                 for buffer, place in self.loads(e):
                     self.reads.setdefault(buffer, []).append((now, (s, place)))
             if isinstance(s, Store):
-                self.writes.setdefault(self.root(s.buffer), []).append((now, (s, s.offset)))
+                memory, written = self.access(s.buffer, s.offset)
+                self.writes.setdefault(memory, []).append((now, (s, written)))
             elif isinstance(s, Copy):
                 self.reads.setdefault(self.root(s.source), []).append((now, (s, None)))
                 self.writes.setdefault(self.root(s.target), []).append((now, (s, None)))
@@ -153,9 +166,7 @@ def coalesce(events: Events) -> None:
     """Makes the two sides of copies one buffer where that is sound."""
     for now, copy, path in events.copies:
         a, b = events.root(copy.target), events.root(copy.source)
-        if a is b or a.size != b.size or a.dtype != b.dtype or copy.count != a.size:
-            continue
-        if not (_is_zero(copy.target_offset) and _is_zero(copy.source_offset)):
+        if a is b or not _is_whole(copy, a, b):
             continue
         if a.kind not in (BufferKind.TEMP, BufferKind.OUT):
             continue
@@ -165,9 +176,7 @@ def coalesce(events: Events) -> None:
             gone, keep = a, b
         else:
             continue
-        events.aliases[gone] = keep
-        for table in (events.reads, events.writes):
-            table.setdefault(keep, []).extend(table.pop(gone, []))
+        events.merge(gone, keep)
 
 
 def _is_zero(e: Expr) -> bool:
@@ -186,6 +195,8 @@ def _compatible(events: Events, a: Buffer, b: Buffer, now: int, path: tuple[int,
     reads_b = [x for x in events.reads.get(b, ()) if x[0] != now]
     writes_b = [x for x in events.writes.get(b, ())]
     if path and _carried(events, a, path):
+        if a.dtype.itemsize != b.dtype.itemsize:
+            return False  # which elements are the same is not known
         # closing an iteration: a is read from the loop's head on; b must be written after a's last read in the body
         start, end = events.loops[path[-1]]
         inside_b = all(start <= t <= end for t, _ in reads_b + writes_b)
@@ -252,7 +263,7 @@ def double_buffered(events: Events) -> Exchanges:
         for copy in tail:
             assert isinstance(copy, Copy)
             a, b = events.root(copy.target), events.root(copy.source)
-            if a is b or sides.count(a) > 1 or sides.count(b) > 1 or not _is_whole(copy, a, b):
+            if a is b or sides.count(a) > 1 or sides.count(b) > 1 or not _is_whole(copy, a, b) or a.dtype != b.dtype:
                 continue
             own = a.kind in (BufferKind.TEMP, BufferKind.OUT) and b.kind is BufferKind.TEMP
             if not own or a.nbytes < WORTH_EXCHANGE:
@@ -266,8 +277,12 @@ def double_buffered(events: Events) -> Exchanges:
 
 
 def _is_whole(copy: Copy, a: Buffer, b: Buffer) -> bool:
-    return (a.size == b.size == copy.count and isinstance(a.size, int) and a.dtype == b.dtype
-            and _is_zero(copy.target_offset) and _is_zero(copy.source_offset))
+    """Whether all of a memory is copied to all of another, as elements of whatever type."""
+    if not (_is_zero(copy.target_offset) and _is_zero(copy.source_offset)):
+        return False
+    if not (isinstance(a.size, int) and isinstance(b.size, int) and isinstance(copy.count, int)):
+        return a.size == b.size == copy.count and a.dtype == b.dtype
+    return a.nbytes == b.nbytes == copy.count * copy.target.dtype.itemsize
 
 
 def _exchanging(s: Statement, pairs: Pairs) -> Statement:

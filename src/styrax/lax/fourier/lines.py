@@ -20,7 +20,7 @@ import numpy as np
 
 from ..lane_blocks import blocks, covering
 from . import lengths
-from .passes import Apart, Lines, Pairs, chirps, grid_factors, mul, roots, work_of
+from .passes import Apart, Lines, Pairs, chirps, grid_factors, mul, roots
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
@@ -115,7 +115,7 @@ def _along_columns(b: Builder, x: Value, axis: int, kind: _Kind) -> Value:
     x = b.in_memory(x)
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-        with blocks(b, nest, outer, columns, width, work_of(n, width, kind.part)) as (line, column):
+        with blocks(b, nest, outer, columns, width) as (line, column):
             at = b.iadd(b.imul(line, b.imul(n, columns)), column)
             Lines(b, nest, n, width, kind.part).run(
                 Pairs(x, at, columns, kind.inverse), Pairs(outs[0], at, columns, kind.inverse), kind.scale)
@@ -131,7 +131,7 @@ def _along_rows(b: Builder, x: Value, kind: _Kind, count: Index) -> Value:
     flat = b.reshaped(x, (count, n))
     if width < 4:
         def each(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-            with blocks(b, nest, 1, count, 1, work_of(n, 1, kind.part)) as (_, row):
+            with blocks(b, nest, 1, count, 1) as (_, row):
                 at = b.imul(row, n)
                 Lines(b, nest, n, 1, kind.part).run(Pairs(flat, at, 1, kind.inverse),
                                                     Pairs(outs[0], at, 1, kind.inverse), kind.scale)
@@ -140,7 +140,7 @@ def _along_rows(b: Builder, x: Value, kind: _Kind, count: Index) -> Value:
     numbers, length = b.numbers(flat), 2 * n
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-        with blocks(b, nest, 1, count, width, work_of(n, width, kind.part)) as (_, row):
+        with blocks(b, nest, 1, count, width) as (_, row):
             lines = Lines(b, nest, n, width, kind.part, beside=True)
             work, result = lines.scratch(), lines.scratch()
             start = b.imul(row, length)
@@ -181,7 +181,7 @@ def _along_grid(b: Builder, x: Value, kind: _Kind, count: Index, rows: int, colu
     zero = b.int(0)
     if n <= NEAR:
         def both(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-            with blocks(b, nest, count, 1, 1, 2 * work_of(n, 1, part) / width) as (line, _):
+            with blocks(b, nest, count, 1, 1) as (line, _):
                 between = nest.scratch((2, 1, rows, columns), part)
                 with covering(b, nest, columns, width) as column:
                     by_columns(nest, line, column, between, zero)
@@ -191,11 +191,11 @@ def _along_grid(b: Builder, x: Value, kind: _Kind, count: Index, rows: int, colu
         return b.nest([(x.shape, x.dtype)], both)[0]
 
     def first(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-        with blocks(b, nest, count, columns, width, work_of(rows, width, part)) as (line, column):
+        with blocks(b, nest, count, columns, width) as (line, column):
             by_columns(nest, line, column, outs[0], line)
 
     def second(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
-        with blocks(b, nest, count, rows, turned, work_of(columns, turned, part)) as (line, row):
+        with blocks(b, nest, count, rows, turned) as (line, row):
             by_rows(nest, line, row, ins[0], line, outs[0])
 
     between = b.nest([((2, count, rows, columns), part)], first)
@@ -266,7 +266,7 @@ def _real_to_half(b: Builder, x: Value, n: int) -> Value:
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
         out = b.reshaped(outs[0], (count, m + 1))
-        with blocks(b, nest, 1, count, 1, m) as (_, line):
+        with blocks(b, nest, 1, count, 1) as (_, line):
             start = spectrum.at((line, 0))
             re, im = nest.let(b.real(start)), nest.let(b.imag(start))
             nest.store(out, (line, 0), b.complex(b.add(re, im), zero))

@@ -142,7 +142,7 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
 
         def by_lanes(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
             count = matrices.shape[0]
-            with in_lanes.each_block(b, n, count, width, x.dtype, size ** 3 / 2 + 30 * size ** 2) as block:
+            with in_lanes.each_block(b, n, count, width, x.dtype) as block:
                 work = block.load(matrices, "lower")
                 in_lanes.cholesky(block, work, size)
                 block.keep(b.reshaped(outs[0], matrices.shape), work)

@@ -122,9 +122,9 @@ class Entry:
 
 
 @contextmanager
-def each_block(b: Builder, nest: Nest, count: Any, width: int, dtype: Any, work: float) -> Iterator[Block]:
-    """A loop over blocks, shared by threads; `work`: instructions for a block."""
-    with blocks(b, nest, 1, count, width, work) as (_, first):
+def each_block(b: Builder, nest: Nest, count: Any, width: int, dtype: Any) -> Iterator[Block]:
+    """A loop over blocks, which threads may share."""
+    with blocks(b, nest, 1, count, width) as (_, first):
         yield Block(b, nest, first, width, dtype)
 
 

@@ -115,7 +115,7 @@ def _by_lanes(b: Builder, x: Any, steps: int, width: int) -> list[Any]:
     count = matrices.shape[0]
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
-        with in_lanes.each_block(b, n, count, width, x.dtype, steps * rows * columns + 30 * rows * columns) as block:
+        with in_lanes.each_block(b, n, count, width, x.dtype) as block:
             work = block.load(matrices)
             pivots, order = in_lanes.lu(block, work, rows, columns)
             for out, found in zip(outs, (work, pivots, order), strict=True):

@@ -93,8 +93,7 @@ def _by_lanes(b: Builder, x: Any, columns: int, width: int) -> list[Any]:
     count = matrices.shape[0]
 
     def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
-        work = 4 * min(m, n) * m * (n + columns) + 30 * m * (n + columns)
-        with in_lanes.each_block(b, nest, count, width, x.dtype, work) as block:
+        with in_lanes.each_block(b, nest, count, width, x.dtype) as block:
             factors = block.load(matrices)
             q = in_lanes.qr(block, factors, m, n, columns)
             block.keep(b.reshaped(outs[0], (count, m, columns)), q)

@@ -183,8 +183,7 @@ def _by_lanes(b: Builder, a: Any, rhs: Any, width: int, left_side: bool, ascendi
     size, others = in_lanes.known((a.shape[-1], rhs.shape[-1] if left_side else rhs.shape[-2]))
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
-        work = size * size * (others + 30) + 30 * size * others
-        with in_lanes.each_block(b, n, count, width, rhs.dtype, work) as block:
+        with in_lanes.each_block(b, n, count, width, rhs.dtype) as block:
             triangle = "" if unit_diagonal else "lower" if ascending != flipped else "upper"
             factor, x = block.load(matrices, triangle), block.load(sides)
             in_lanes.substitution(
