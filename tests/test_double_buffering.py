@@ -127,6 +127,87 @@ def test_carries_that_move_on():
         close(found, wanted)
 
 
+def rotated(carries, turns, step):
+    for _ in range(turns):
+        carries = (step(carries, np), *carries[:-1])
+    return carries
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("memories", [2, 3, 4])
+@pytest.mark.parametrize("turns", TURNS)
+def test_values_that_move_on(turns, memories, dtype):
+    """Methods of several steps: what one carry holds is the next one's value; memories change their roles."""
+    def step(carries, j):
+        total = j.roll(carries[0], 3, 0)
+        for c in carries[1:]:
+            total = total - c[::-1]
+        return total
+
+    with jax.enable_x64(True):
+        given = [(X * 8 + k).astype(dtype) for k in range(memories)]
+        wanted = rotated(tuple(given), turns, step)
+
+        def counted(*carries):
+            return lax.fori_loop(0, turns, lambda i, c: (step(c, jnp), *c[:-1]), carries)
+
+        def scanned(*carries):
+            return lax.scan(lambda c, _: ((step(c, jnp), *c[:-1]), c[-1][0, 0]), carries, None, length=turns)
+
+        def until(n, *carries):
+            return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, (step(c[1], jnp), *c[1][:-1])),
+                                  (0, carries))[1]
+
+        outs, seen = jax.jit(scanned)(*given)
+        donated = jax.jit(counted, donate_argnums=tuple(range(memories)))(*map(jnp.array, given))
+        for found in (jax.jit(counted)(*given), outs, jax.jit(until)(turns, *given), donated):
+            for x, y in zip(found, wanted, strict=True):
+                assert x.dtype == dtype
+                close(x, y)
+        close(seen, [rotated(tuple(given), k, step)[-1][0, 0] for k in range(turns)])
+        if turns > 1:
+            text = jax.jit(counted).lower(*given).compile().as_text()
+            assert text.count(" with ") == min(memories, 2), text
+
+
+def test_values_that_move_on_within_loops():
+    """Loops in loops, whose carries begin as parts of others; the first is a result, too."""
+    def turn(c, j):
+        return j.roll(c[0], 1, 1) * np.float32(0.5) + c[1][::-1], c[0]
+
+    def f(u, v):
+        def outer(c, _):
+            c = lax.fori_loop(0, 3, lambda i, c: turn(c, jnp), (c[0] + 1, c[1][::-1]))
+            return (c[1], c[0]), c[0].sum()
+
+        return lax.scan(outer, (u, v), None, length=4)
+
+    (u, v), seen = jax.jit(f)(X, X[::-1].copy())
+    a, b, sums = X, X[::-1], []
+    for _ in range(4):
+        a, b = a + 1, b[::-1]
+        for _ in range(3):
+            a, b = turn((a, b), np)
+        a, b = b, a
+        sums.append(b.sum())
+    close(u, a, rtol=1e-4, atol=1e-4)
+    close(v, b, rtol=1e-4, atol=1e-4)
+    close(seen, sums, rtol=1e-3, atol=1e-2)
+
+
+def test_slopes_of_values_that_move_on():
+    def f(u, v):
+        return lax.scan(lambda c, _: ((1.5 * jnp.roll(c[0], 1, 0) - 0.9 * c[1], c[0]), None), (u, v), None,
+                        length=6)[0][0].sum()
+
+    found = jax.jit(jax.vmap(jax.grad(f, (0, 1))))(jnp.stack([X, X]), jnp.stack([X, X + 1]))
+    a, b = np.ones_like(X), np.zeros_like(X)
+    for _ in range(6):
+        a, b = 1.5 * np.roll(a, -1, 0) + b, -0.9 * a
+    for x, y in zip(found, (a, b), strict=True):
+        close(x, np.stack([y, y]), rtol=1e-4, atol=1e-4)
+
+
 def test_branches():
     def f(x):
         return lax.fori_loop(0, 7, lambda i, c: lax.cond(i % 3 == 1, lambda c: c[::-1] * 2, blur, c), x)

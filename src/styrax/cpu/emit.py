@@ -25,7 +25,7 @@ from .writer import Lanes, Module, Writer
 
 SHARED = 1 << 19  # bytes of a copy from which threads share it
 BEFORE = (-(1 << 62), -1)  # what a loop's turn is to the one after the last
-CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
+CHUNK_WORK = 12_000  # estimated instructions that one claim of a thread should cost
 REGISTER = 16  # bytes of the shortest vectors
 
 

@@ -394,12 +394,25 @@ class Copy(Statement):
 
 class Exchange(Statement):
     """At the end of a turn of a loop: of each pair of buffers, the carried one and the one with its next value, each
-    has the other's memory from now on. After the last turn the carried ones' elements are in their own memory."""
+    has the other's memory from now on, one pair after the other. Next values may be those of other carried ones, whose
+    own follow. After the last turn the carried ones' elements are in their own memory."""
 
     __slots__ = ("pairs",)
 
     def __init__(self, pairs: Sequence[tuple[Buffer, Buffer]]):
         self.pairs = tuple(pairs)
+
+    def rotations(self) -> list[list[Buffer]]:
+        """Pairs that follow one another as one: each buffer gets the next one's memory, the last, which is not carried,
+        the first one's."""
+        found: list[list[Buffer]] = []
+        for a, b in self.pairs:
+            chain = next((c for c in found if c[-1] is a), None)
+            if chain is None:
+                found.append([a, b])
+            else:
+                chain.append(b)
+        return found
 
     def parts(self) -> Sequence[Part]:
         return ((f"exchange {', '.join(f'{a} with {b}' for a, b in self.pairs)}", ()),)

@@ -69,11 +69,12 @@ class _Verifier:
             self.inside(s, s.target, s.target_offset, scope, s.count)
             self.inside(s, s.source, s.source_offset, scope, s.count)
         elif isinstance(s, loopir.Exchange):
-            touched = [b for pair in s.pairs for b in pair]
+            rotations = s.rotations()
+            touched = [b for chain in rotations for b in chain]
             if len(set(touched)) < len(touched) or any((a.size, a.dtype) != (b.size, b.dtype) for a, b in s.pairs):
                 self.fail(s, "buffers that are exchanged are pairs of one size and kind")
             own = (BufferKind.TEMP, BufferKind.OUT)
-            if any(a.kind not in own or b.kind is not BufferKind.TEMP for a, b in s.pairs):
+            if any({b.kind for b in chain} - {*own} or chain[-1].kind is not BufferKind.TEMP for chain in rotations):
                 self.fail(s, "buffers that are exchanged are the program's own")
             if scope.parallel is not None:
                 self.fail(s, "iterations of a parallel loop exchange buffers")

@@ -56,6 +56,7 @@ from ..ir.placement import Aliases, Placement, root
 from ..program import Program
 
 ALIGNMENT = 64  # bytes: a cache line, and a vector
+MOST = 2  # carried buffers whose values move on: with the next value's, memories in turns of three, which are one cycle
 WORTH_EXCHANGE = 1 << 12  # bytes of a carried buffer from which two memories in turns are better than a copy
 
 
@@ -251,28 +252,36 @@ Exchanges = dict[Statement, Pairs]  # by loop
 
 def double_buffered(events: Events) -> Exchanges:
     """Which loops' turns end with copies of next values over carried ones whose memories may be exchanged instead: each
-    next value is made in the turn, has its memory for itself while the loop lasts, and is nothing else's source."""
+    next value is made in the turn, has its memory for itself while the loop lasts, and is no other's; or is what
+    another carried buffer holds, which gets its own next value in this way as well."""
     found: Exchanges = {}
     at = {copy: now for now, copy, _ in events.copies}
     for (start, end), loop in zip(events.loops, events.loop_statements, strict=True):
         if isinstance(loop, Loop) and (loop.kind is not LoopKind.SERIAL or loop.parallel or loop.rest is not None):
             continue
-        tail = list(takewhile(lambda s: isinstance(s, Copy), reversed(loop.body)))
-        sides = [events.root(b) for s in tail if isinstance(s, Copy) for b in (s.target, s.source)
-                 if events.root(s.target) is not events.root(s.source)]
-        for copy in tail:
-            assert isinstance(copy, Copy)
-            a, b = events.root(copy.target), events.root(copy.source)
-            if a is b or sides.count(a) > 1 or sides.count(b) > 1 or not _is_whole(copy, a, b) or a.dtype != b.dtype:
-                continue
-            own = a.kind in (BufferKind.TEMP, BufferKind.OUT) and b.kind is BufferKind.TEMP
-            if not own or a.nbytes < WORTH_EXCHANGE:
-                continue
-            reads, writes = ([t for t, _ in table.get(b, ())] for table in (events.reads, events.writes))
-            overwritten = [t for t, _ in events.writes.get(a, ()) if start <= t <= end]
-            made = writes and start < min(writes) < min(reads) and max(*reads, *writes) < end
-            if made and overwritten == [at[copy]]:
-                found.setdefault(loop, {})[copy] = a, b
+        tail = [s for s in takewhile(lambda s: isinstance(s, Copy), reversed(loop.body)) if isinstance(s, Copy)]
+        sides = {copy: (events.root(copy.target), events.root(copy.source)) for copy in tail}
+        none = {at[copy] for copy, (a, b) in sides.items() if a is b}
+        sides = {copy: (a, b) for copy, (a, b) in sides.items() if a is not b}
+        targets = [a for a, _ in sides.values()]
+        taken: dict[Buffer, int] = {}  # the next values -> how many get memories in turn with them
+        later: set[Buffer] = set()  # what copies further back read
+        pairs: Pairs = {}
+        for copy, (a, b) in sides.items():  # the last one first
+            reads, writes = ([t for t, _ in table.get(b, ()) if t not in none]
+                             for table in (events.reads, events.writes))
+            made = b.kind is BufferKind.TEMP and b not in targets and bool(writes) and (
+                start < min(writes) < min(reads) and max(*reads, *writes) < end)
+            follows = next((taken[value] for target, value in pairs.values() if target is b), MOST) < MOST
+            overwritten = [t for t, _ in events.writes.get(a, ()) if start <= t <= end and t not in none]
+            if (_is_whole(copy, a, b) and a.dtype == b.dtype and isinstance(a.size, int)
+                    and a.kind in (BufferKind.TEMP, BufferKind.OUT) and a.nbytes >= WORTH_EXCHANGE
+                    and (made or follows) and b not in taken and a not in later and overwritten == [at[copy]]):
+                taken[b] = 1 if made else 2
+                pairs[copy] = a, b
+            later.add(b)
+        if pairs:
+            found[loop] = pairs
     return found
 
 

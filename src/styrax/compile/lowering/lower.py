@@ -18,6 +18,7 @@ in registers and scanned inputs and outputs reached by index. Before, and after:
 from __future__ import annotations
 
 import math
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from ...core.types.index_type import ScalarType
 from ..costs import MEMBERS, RECORD, WORTH_KEEPING, WORTH_REPEATING
 from ..ir.expr import BOOL, COSTS, Expr, Index, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
+from ..ir.placement import root
 from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
 from ..jaxprs.rewriting import called
 from ..program import Program
@@ -365,11 +367,9 @@ class Carries:
                 if isinstance(value, Stored) and value.buffer is place.buffer:
                     kept.append(value)
                     continue
-                if isinstance(value, Stored) and (value.buffer in own or not value.contiguous):
-                    temp = Stored(b, b.buffer(value.dtype, b.product(value.shape)), value.shape, value.dtype)
-                    b.write(temp, value)
-                    value = temp
-                else:
+                if isinstance(value, Stored) and not value.contiguous:
+                    value = self._copied(value)
+                elif not (isinstance(value, Stored) and root(b.aliases, value.buffer) in own):
                     value = b.in_memory(value)
             kept.append(value)
         targets: list[Expr] = []
@@ -380,10 +380,34 @@ class Carries:
                 exprs += b.parts(value.at(()))
         if targets:
             b.ops.append(Opaque([Set(targets, exprs)]))
-        for place, value in zip(self.places, kept, strict=True):
-            if isinstance(place, Stored) and value is not place and value.buffer is not place.buffer:  # type: ignore[attr-defined]
-                b.declarations.belongs(place.buffer, self.lowering.origins.get(value))
-                b.write(place, value)
+        self._move({place: value for place, value in zip(self.places, kept, strict=True)
+                    if isinstance(place, Stored) and value.buffer is not place.buffer})  # type: ignore[attr-defined]
+
+    def _move(self, moves: dict[Stored, Any]) -> None:
+        """Gives carried buffers their next values, each after what reads the old one (a parallel move, made
+        sequential)."""
+        places = {place.buffer: place for place in moves}
+        sources = {place: places.get(root(self.b.aliases, value.buffer)) for place, value in moves.items()}
+        readers = Counter(filter(None, sources.values()))
+        ready = deque(place for place in moves if not readers[place])
+        while moves:
+            place = ready.popleft() if ready else next(p for p in moves if sources[p])
+            source = sources[place]
+            if readers[place]:  # they change places
+                moves[place], sources[place] = self._copied(moves[place]), None
+            else:
+                value = moves.pop(place)
+                self.b.declarations.belongs(place.buffer, self.lowering.origins.get(value))
+                self.b.write(place, value)
+            if source is not None:
+                readers[source] -= 1
+                if not readers[source]:
+                    ready.append(source)
+
+    def _copied(self, value: Stored) -> Stored:
+        temp = Stored(self.b, self.b.buffer(value.dtype, self.b.product(value.shape)), value.shape, value.dtype)
+        self.b.write(temp, value)
+        return temp
 
     def results(self) -> list[Value]:
         out: list[Value] = []
