@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import styrax
-from styrax.compile.loops import parallelize
+from styrax.compile.loops import memory, parallelize
 from styrax.core.settings.config import states
 from styrax.cpu import runtime
 from tests.fuzz import comparison, programs
@@ -58,14 +58,14 @@ def eager(library: Any, program: Program) -> Outcome:
 
 
 @contextmanager
-def shared_loops() -> Iterator[None]:
-    """Loops go to several threads however short they are."""
-    before = parallelize.THREADED
-    parallelize.THREADED = 1
+def as_if_large() -> Iterator[None]:
+    """Loops go to several threads however short they are, and carried memories are exchanged however small."""
+    before = parallelize.THREADED, memory.WORTH_EXCHANGE
+    parallelize.THREADED = memory.WORTH_EXCHANGE = 1
     try:
         yield
     finally:
-        parallelize.THREADED = before
+        parallelize.THREADED, memory.WORTH_EXCHANGE = before
 
 
 def together(library: Any, group: Sequence[Program], **options: Any) -> Callable[[], list[Outcome]]:
@@ -132,7 +132,7 @@ def compiled(group: Sequence[Program]) -> dict[str, list[Outcome]]:
         try:
             runtime.set_num_threads(1)
             results["jit"] = together(styrax, group)()
-            with shared_loops():
+            with as_if_large():
                 runtime.set_num_threads(2)
                 results["two threads"] = together(styrax, group, donate_argnums=0)()
             with states["styrax_debug"]("bounds,verify"):

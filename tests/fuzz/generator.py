@@ -315,7 +315,7 @@ class Control:
     def fitting(
         self, types: Sequence[Type], env: dict[str, Type], params: Sequence[str], steps: list[Step]
     ) -> list[str]:
-        """For each type a value of it, as late as possible."""
+        """For each type a value of it, as late as possible; at times what came in place of another."""
         found = []
         for wanted, param in zip(types, params, strict=True):
             same = [
@@ -332,7 +332,11 @@ class Control:
                 step = replace(self.session.typed("add", call, env, self.place, False), composed=True)
                 steps.append(step)
                 same = [step.outs[0]]
-            found.append(same[-1] if same else param)
+            alike = [p for t, p in zip(types, params, strict=True) if p != param and t == wanted]
+            if alike and self.rng.random() < 0.3:
+                found.append(self.rng.choice(alike))
+            else:
+                found.append(same[-1] if same else param)
         return found
 
     def body(

@@ -22,7 +22,7 @@ from .buffers import Pool
 
 DONE, CANCELLED, OUT_OF_MEMORY = native_queue.DONE, native_queue.CANCELLED, native_queue.OUT_OF_MEMORY
 
-_LEVEL = -1  # of the native runtime: it is compiled when a process without a cache begins
+_LEVEL = llvm.BRIEF  # of the native runtime: it is compiled when a process without a cache begins
 _SLICE = 50_000_000  # nanoseconds that a wait stays out of Python, where signals are seen to
 
 
