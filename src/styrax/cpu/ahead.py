@@ -54,16 +54,16 @@ def _work() -> None:
                 with _changed:
                     if not _waiting:
                         return
-                    mine = _take(0)
+                    mine = _take()
                 _make(*mine)
     finally:
         with _changed:
             _working.pop()
 
 
-def _take(place: int) -> tuple[Ahead, Any]:
-    """Something that waits, which is begun by this."""
-    maker, key = _waiting.pop(place)
+def _take() -> tuple[Ahead, Any]:
+    """The first that waits, which is begun by this."""
+    maker, key = _waiting.pop(0)
     maker.begun.add(key)
     return maker, key
 
@@ -108,7 +108,7 @@ class Ahead(Generic[K, V]):
                     self.begun.add(key)
                     other = None
                 elif _waiting:
-                    other = _take(0)
+                    other = _take()
                 else:
                     _changed.wait()
                     continue

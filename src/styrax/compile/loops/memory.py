@@ -56,7 +56,6 @@ from ..ir.placement import Aliases, Placement, root
 from ..program import Program
 
 ALIGNMENT = 64  # bytes: a cache line, and a vector
-MOST = 2  # carried buffers whose values move on: with the next value's, memories in turns of three, which are one cycle
 WORTH_EXCHANGE = 1 << 12  # bytes of a carried buffer from which two memories in turns are better than a copy
 
 
@@ -253,7 +252,8 @@ Exchanges = dict[Statement, Pairs]  # by loop
 def double_buffered(events: Events) -> Exchanges:
     """Which loops' turns end with copies of next values over carried ones whose memories may be exchanged instead: each
     next value is made in the turn, has its memory for itself while the loop lasts, and is no other's; or is what
-    another carried buffer holds, which gets its own next value in this way as well."""
+    another carried buffer holds, which is given such a one. (Then three memories change their roles in turn. Of four,
+    every second turn makes two cycles, which would take more than the one free memory to undo.)"""
     found: Exchanges = {}
     at = {copy: now for now, copy, _ in events.copies}
     for (start, end), loop in zip(events.loops, events.loop_statements, strict=True):
@@ -264,7 +264,8 @@ def double_buffered(events: Events) -> Exchanges:
         none = {at[copy] for copy, (a, b) in sides.items() if a is b}
         sides = {copy: (a, b) for copy, (a, b) in sides.items() if a is not b}
         targets = [a for a, _ in sides.values()]
-        taken: dict[Buffer, int] = {}  # the next values -> how many get memories in turn with them
+        renewed: set[Buffer] = set()  # what is given values that the turn has made
+        taken: set[Buffer] = set()  # whose memory is exchanged for another's
         later: set[Buffer] = set()  # what copies further back read
         pairs: Pairs = {}
         for copy, (a, b) in sides.items():  # the last one first
@@ -272,12 +273,13 @@ def double_buffered(events: Events) -> Exchanges:
                              for table in (events.reads, events.writes))
             made = b.kind is BufferKind.TEMP and b not in targets and bool(writes) and (
                 start < min(writes) < min(reads) and max(*reads, *writes) < end)
-            follows = next((taken[value] for target, value in pairs.values() if target is b), MOST) < MOST
             overwritten = [t for t, _ in events.writes.get(a, ()) if start <= t <= end and t not in none]
             if (_is_whole(copy, a, b) and a.dtype == b.dtype and isinstance(a.size, int)
                     and a.kind in (BufferKind.TEMP, BufferKind.OUT) and a.nbytes >= WORTH_EXCHANGE
-                    and (made or follows) and b not in taken and a not in later and overwritten == [at[copy]]):
-                taken[b] = 1 if made else 2
+                    and (made or b in renewed) and b not in taken and a not in later and overwritten == [at[copy]]):
+                if made:
+                    renewed.add(a)
+                taken.add(b)
                 pairs[copy] = a, b
             later.add(b)
         if pairs:
