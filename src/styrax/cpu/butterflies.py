@@ -29,6 +29,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from . import llvm
 from .instructions import literal, splat, suffix, vector
 from .on_demand import Family
 
@@ -396,4 +397,4 @@ def source(symbol: str) -> str | None:
     return kind(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
 
 
-family = Family("pass", source)
+family = Family("pass", source, llvm.BRIEFEST)  # (spilled registers cost their loops, which wait for memory, little)

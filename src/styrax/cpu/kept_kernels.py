@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from . import llvm
 
-Name = tuple[str, bool]  # a function, and whether it is code of level `BRIEF`
+Name = tuple[str, bool]  # a function, and whether it is code of level `BRIEF` or below
 _keys: dict[Name, bytes] = {}
 _libraries: dict[Name, llvm.Library] = {}  # as long as the process lives
 
@@ -14,7 +14,7 @@ _libraries: dict[Name, llvm.Library] = {}  # as long as the process lives
 def load(ir_text: str, symbol: str, level: int) -> llvm.Library:
     """`llvm.load`; where the code lies on disk is known from then on."""
     library = llvm.load(ir_text, symbol, level=level)
-    _keys[symbol, level == llvm.BRIEF] = llvm.key_of(ir_text, level)
+    _keys[symbol, level <= llvm.BRIEF] = llvm.key_of(ir_text, level)
     return library
 
 

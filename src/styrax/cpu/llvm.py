@@ -455,7 +455,7 @@ class _Compilation:
 
     def emit(self, as_object: bool, fast: bool = False) -> bytes:
         lib, message = self.lib, c_void_p()
-        with llvm_library.lean(fast):
+        with llvm_library.lean(self.quality == 0, fast):
             buffer = lib.LLVMPY_TargetMachineEmitToMemory(self.machine, self.module, as_object, byref(message))
         if not buffer:
             raise CompileError(take(message))

@@ -10,6 +10,7 @@ import ctypes
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_void_p
@@ -137,26 +138,34 @@ _fast = [False]  # how registers are allocated now
 # What switches are meanwhile, and afterwards. (The scheduler looks at every pair of stores of a block; processors that
 # execute out of order run what it leaves and what it changes at the same speed, register pressure included.)
 _LEAN = {"disable-lsr": ("true", "false"), "disable-mergeicmps": ("true", "false"), "enable-misched": ("false", "true")}
+_turned: Counter[str] = Counter()  # how many want them so
 
 
 @contextmanager
-def lean(fast: bool = False) -> Iterator[None]:
+def lean(brief: bool = False, fast: bool = False) -> Iterator[None]:
     """Without passes of the code generator that cost a quarter of its time and find nothing in IR whose loops and
-    addresses are already written as they should be. With `fast` register allocation, if no other thread is at it, whose
-    code may be for good. The switches are the library's, which others may use (Numba): they are turned back."""
+    addresses are already written as they should be; `brief` code generation has one of them only. With `fast` register
+    allocation, which has none, if no other thread is at it, whose code may be for good. The switches are the library's,
+    which others may use (Numba): they are turned back. Each turn costs 30 µs."""
+    names = () if fast else ("enable-misched",) if brief else tuple(_LEAN)
     with _lean_lock:
         if not fast or not _lean_users:
             _allocate(fast)
         _lean_users.append(None)
-        if len(_lean_users) == 1:
-            _switch(0)
+        for name in names:
+            _turned[name] += 1
+            if _turned[name] == 1:
+                _switch(name, 0)
     try:
         yield
     finally:
         with _lean_lock:
             _lean_users.pop()
+            for name in names:
+                _turned[name] -= 1
+                if not _turned[name]:
+                    _switch(name, 1)
             if not _lean_users:
-                _switch(1)
                 _allocate(False)
 
 
@@ -166,9 +175,8 @@ def _allocate(fast: bool) -> None:
         _fast[0] = fast
 
 
-def _switch(when: int) -> None:
-    for name, values in _LEAN.items():
-        handle().LLVMPY_SetCommandLine(b"styrax", f"-{name}={values[when]}".encode())
+def _switch(name: str, when: int) -> None:
+    handle().LLVMPY_SetCommandLine(b"styrax", f"-{name}={_LEAN[name][when]}".encode())
 
 
 def take(pointer: c_void_p) -> str:

@@ -16,17 +16,17 @@ Wanted = tuple[str, int]  # a function, and LLVM's effort
 
 class Family:
     """Functions whose names begin with a prefix. `source` gives the text of one by its whole name, None for no name of
-    the family or nothing that this host has. Code of level `BRIEF` and below calls such of level `BRIEF`."""
+    the family or nothing that this host has. Code of level `BRIEF` and below calls such of level `brief`."""
 
-    def __init__(self, prefix: str, source: Callable[[str], str | None]):
-        self._prefix, self._source = f"{prefix}_", source
+    def __init__(self, prefix: str, source: Callable[[str], str | None], brief: int = llvm.BRIEF):
+        self._prefix, self._source, self._brief = f"{prefix}_", source, brief
         self.ahead: Ahead[Wanted, llvm.Library | None] = Ahead(self._compiled, llvm.CompileError)
         llvm.add_resolver(self.address)
-        llvm.add_resolver(lambda symbol: self.address(symbol, llvm.BRIEF), brief=True)
+        llvm.add_resolver(lambda symbol: self.address(symbol, brief), brief=True)
 
     def compile_ahead(self, symbols: set[str], level: int, threads: int) -> None:
         """Compiles those of these functions that are not compiled yet in at most so many threads."""
-        level = llvm.BRIEF if level <= llvm.BRIEF else 1
+        level = self._brief if level <= llvm.BRIEF else 1
         self.ahead.announce([(s, level) for s in sorted(symbols) if s.startswith(self._prefix)], threads)
 
     def address(self, symbol: str, level: int = 1) -> int | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from . import llvm
 from .on_demand import Family
 
 if TYPE_CHECKING:  # programs from the disk need no compiler
@@ -155,4 +156,4 @@ class _Text:
         return self.op(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{text}>")
 
 
-family = Family("turn", source)
+family = Family("turn", source, llvm.BRIEFEST)
