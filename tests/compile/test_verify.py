@@ -39,6 +39,7 @@ buffer arg0: float32 x 64 arg
 buffer arg1: int64 x 64 arg
 buffer t0: float32 x 64
 buffer t1: float32 x 64
+buffer t2: float32 x 64
 buffer t9: float32 x 63
 buffer out0: float32 x 64 out
 """
@@ -60,6 +61,8 @@ WRONG = {
     "exchanges an argument": ("for i0 < 3:\n  exchange arg0 with t0", "the program's own"),
     "exchanges buffers that differ": ("for i0 < 3:\n  exchange out0 with t9", "pairs of one size and kind"),
     "exchanges a buffer twice": ("for i0 < 3:\n  exchange out0 with t0, out0 with t1", "pairs of one size and kind"),
+    "exchanges in a circle": ("for i0 < 3:\n  exchange t0 with t1, t1 with t0", "pairs of one size and kind"),
+    "exchanges four": ("for i0 < 3:\n  exchange out0 with t0, t0 with t1, t1 with t2", "more than three memories"),
     "exchanges in a parallel loop": ("for i0 < 64 parallel:\n  exchange out0 with t0", "parallel loop exchange"),
     "copies beyond the end": ("copy out0[1] <- arg0[0] x 64", "reaches from 1 to 64, outside"),
     "copies from beyond the end": ("copy out0[0] <- arg0[32] x 33", "reaches from 32 to 64, outside"),

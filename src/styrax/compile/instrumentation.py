@@ -11,7 +11,6 @@ from .ir.loopir import (
     Buffer,
     Call,
     Copy,
-    Exchange,
     Fold,
     If,
     Let,
@@ -19,11 +18,10 @@ from .ir.loopir import (
     LoopKind,
     Set,
     Statement,
-    Store,
     Switch,
-    Transpose,
     While,
     statements,
+    written,
 )
 from .ir.placement import Placement
 from .program import Program
@@ -94,15 +92,8 @@ def _holds_nests(s: Statement) -> bool:
 def _written(s: Statement) -> Iterator[Buffer | Expr]:
     """The buffers and mutable scalars that get values in a statement."""
     for x in statements([s]):
-        if isinstance(x, Store):
-            yield x.buffer
-        elif isinstance(x, Copy | Transpose):
-            yield x.target
-        elif isinstance(x, Exchange):
-            yield from (b for pair in x.pairs for b in pair)
-        elif isinstance(x, Call):
-            yield from x.writes
-        elif isinstance(x, Fold):
+        yield from written(x)
+        if isinstance(x, Fold):
             yield from x.accumulator.targets
         elif isinstance(x, Set):
             yield from x.targets

@@ -147,10 +147,10 @@ def lean(brief: bool = False, fast: bool = False) -> Iterator[None]:
     addresses are already written as they should be; `brief` code generation has one of them only. With `fast` register
     allocation, which has none, if no other thread is at it, whose code may be for good. The switches are the library's,
     which others may use (Numba): they are turned back. Each turn costs 30 µs."""
-    names = () if fast else ("enable-misched",) if brief else tuple(_LEAN)
     with _lean_lock:
-        if not fast or not _lean_users:
-            _allocate(fast)
+        fast = fast and (_fast[0] or not _lean_users)
+        names = () if fast else ("enable-misched",) if brief else tuple(_LEAN)
+        _allocate(fast)
         _lean_users.append(None)
         for name in names:
             _turned[name] += 1

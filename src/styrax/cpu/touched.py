@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..compile.ir.loads import loads_of
-from ..compile.ir.loopir import Buffer, Call, Copy, Exchange, Statement, Store, Transpose
+from ..compile.ir.loopir import Buffer, Statement, Store, written
 from .prefetching import is_far
 
 
@@ -24,7 +24,7 @@ class Touched:
         if known is None:
             out: set[Buffer] = set()
             for s in body:
-                out.update(map(self._root, _targets(s)))
+                out.update(map(self._root, written(s)))
                 for inner in s.bodies():
                     out |= self.writes(inner)
             known = self._written[id(body)] = body, frozenset(out)
@@ -37,16 +37,6 @@ class Touched:
             found = any(_is_scattered(s) or any(map(self.scattered, s.bodies())) for s in body)
             known = self._scattered[id(body)] = body, found
         return known[1]
-
-
-def _targets(s: Statement) -> Sequence[Buffer]:
-    if isinstance(s, Store):
-        return (s.buffer,)
-    if isinstance(s, Copy | Transpose):
-        return (s.target,)
-    if isinstance(s, Exchange):
-        return [b for pair in s.pairs for b in pair]
-    return s.writes if isinstance(s, Call) else ()
 
 
 def _is_scattered(s: Statement) -> bool:

@@ -403,8 +403,7 @@ class Exchange(Statement):
         self.pairs = tuple(pairs)
 
     def rotations(self) -> list[list[Buffer]]:
-        """Pairs that follow one another as one: each buffer gets the next one's memory, the last, which is not carried,
-        the first one's."""
+        """Chains of pairs: each buffer gets the next one's memory; the last, which is not carried, the first one's."""
         found: list[list[Buffer]] = []
         for a, b in self.pairs:
             chain = next((c for c in found if c[-1] is a), None)
@@ -539,6 +538,17 @@ def statements(body: Sequence[Statement]) -> Iterator[Statement]:
         yield s
         for inner in s.bodies():
             yield from statements(inner)
+
+
+def written(s: Statement) -> Sequence[Buffer]:
+    """The buffers that a statement itself writes."""
+    if isinstance(s, Store):
+        return (s.buffer,)
+    if isinstance(s, Copy | Transpose):
+        return (s.target,)
+    if isinstance(s, Exchange):
+        return [b for pair in s.pairs for b in pair]
+    return s.writes if isinstance(s, Call) else ()
 
 
 def rewrite(body: list[Statement], change: Callable[[Statement], list[Statement]],

@@ -73,8 +73,10 @@ class _Verifier:
             touched = [b for chain in rotations for b in chain]
             if len(set(touched)) < len(touched) or any((a.size, a.dtype) != (b.size, b.dtype) for a, b in s.pairs):
                 self.fail(s, "buffers that are exchanged are pairs of one size and kind")
-            own = (BufferKind.TEMP, BufferKind.OUT)
-            if any({b.kind for b in chain} - {*own} or chain[-1].kind is not BufferKind.TEMP for chain in rotations):
+            if any(len(chain) > 3 for chain in rotations):
+                self.fail(s, "more than three memories change their roles in turn")
+            own = {BufferKind.TEMP, BufferKind.OUT}
+            if any({b.kind for b in chain} - own or chain[-1].kind is not BufferKind.TEMP for chain in rotations):
                 self.fail(s, "buffers that are exchanged are the program's own")
             if scope.parallel is not None:
                 self.fail(s, "iterations of a parallel loop exchange buffers")

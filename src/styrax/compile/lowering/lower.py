@@ -360,17 +360,13 @@ class Carries:
         """Appends the assignments at the end of an iteration, all of them from the old values."""
         b = self.b
         kept: list[Value] = []
-        own = {p.buffer for p in self.places if isinstance(p, Stored)}
         for place, value in zip(self.places, values, strict=True):
             b.declarations.origin = self.lowering.origins.get(value)
             if isinstance(place, Stored):
                 if isinstance(value, Stored) and value.buffer is place.buffer:
                     kept.append(value)
                     continue
-                if isinstance(value, Stored) and not value.contiguous:
-                    value = self._copied(value)
-                elif not (isinstance(value, Stored) and root(b.aliases, value.buffer) in own):
-                    value = b.in_memory(value)
+                value = b.in_memory(value)
             kept.append(value)
         targets: list[Expr] = []
         exprs: list[Expr] = []
@@ -386,28 +382,25 @@ class Carries:
     def _move(self, moves: dict[Stored, Any]) -> None:
         """Gives carried buffers their next values, each after what reads the old one (a parallel move, made
         sequential)."""
+        b = self.b
         places = {place.buffer: place for place in moves}
-        sources = {place: places.get(root(self.b.aliases, value.buffer)) for place, value in moves.items()}
+        sources = {place: places.get(root(b.aliases, value.buffer)) for place, value in moves.items()}
         readers = Counter(filter(None, sources.values()))
         ready = deque(place for place in moves if not readers[place])
         while moves:
             place = ready.popleft() if ready else next(p for p in moves if sources[p])
             source = sources[place]
             if readers[place]:  # they change places
-                moves[place], sources[place] = self._copied(moves[place]), None
+                value = moves[place]
+                moves[place], sources[place] = b.materialize(value, b.buffer(value.dtype, b.product(value.shape))), None
             else:
                 value = moves.pop(place)
-                self.b.declarations.belongs(place.buffer, self.lowering.origins.get(value))
-                self.b.write(place, value)
+                b.declarations.belongs(place.buffer, self.lowering.origins.get(value))
+                b.write(place, value)
             if source is not None:
                 readers[source] -= 1
                 if not readers[source]:
                     ready.append(source)
-
-    def _copied(self, value: Stored) -> Stored:
-        temp = Stored(self.b, self.b.buffer(value.dtype, self.b.product(value.shape)), value.shape, value.dtype)
-        self.b.write(temp, value)
-        return temp
 
     def results(self) -> list[Value]:
         out: list[Value] = []
