@@ -170,6 +170,20 @@ def test_donated(name):
             assert y.is_deleted(), j
 
 
+def test_what_is_gone_tells_where_it_was():
+    for j in (jax, styrax):
+        donated, deleted = j.numpy.ones(4), j.device_put(j.numpy.ones(4), j.devices("cpu")[0])
+        before = donated.sharding, deleted.sharding
+        j.jit(lambda x: x + 1, donate_argnums=0)(donated)
+        deleted.delete()
+        deleted.delete()
+        for x, sharding in zip((donated, deleted), before, strict=True):
+            assert x.is_deleted() and x.sharding == sharding == x.format.sharding, j
+            for ask in (lambda x: x.device, lambda x: x.devices(), lambda x: x + 1):
+                with pytest.raises(RuntimeError, match="Array has been deleted with shape=float32"):
+                    ask(x)
+
+
 def test_donated_from_the_end():
     g = styrax.jit(lambda n, y, z: y + n, static_argnums=0, donate_argnums=-2)
     y, z = styrax.numpy.ones(4), styrax.numpy.ones(4)

@@ -254,6 +254,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return self.buffer is None
 
     def delete(self) -> None:
+        if self.buffer is not None:
+            self._sharding = self.sharding  # what is gone still tells where it was
         self.buffer = None
         self._numpy = None
 
