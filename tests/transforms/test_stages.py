@@ -27,6 +27,38 @@ def test_static_arguments_are_compiled_in(options):
     assert_same(program)
 
 
+TRACED_CALLS = {
+    "called": lambda j, f: f({"a": vector}, y=3.0),
+    "other shapes": lambda j, f: f({"a": matrix}, y=3.0),
+    "other types": lambda j, f: f({"a": vector.astype(np.int32)}, y=3.0),
+    "another structure": lambda j, f: f({"a": vector}, 3.0),
+    "grad": lambda j, f: j.grad(lambda y: f({"a": vector}, y=y)["b"].sum())(3.0),
+    "vmap": lambda j, f: j.vmap(lambda y: f({"a": vector}, y=y))(vector),
+    "jit": lambda j, f: j.jit(lambda y: f({"a": vector}, y=y))(3.0),
+}
+
+
+@pytest.mark.parametrize("name", TRACED_CALLS)
+def test_traced_functions_are_called(name):
+    def outcome(package):
+        traced = package.jit(lambda x, y: {"b": x["a"] * y}).trace({"a": vector}, y=2.0)
+        try:
+            found = TRACED_CALLS[name](package, traced)
+        except Exception as e:
+            return type(e).__name__
+        return package.tree.map(lambda x: (x.dtype.name, x.weak_type, np.asarray(x).tolist()), found)
+
+    assert outcome(styrax) == outcome(jax)
+
+
+def test_memory_of_the_host_apart():
+    def sizes(package):
+        stats = package.jit(lambda x: x + 1).lower(vector).compile().memory_analysis()
+        return {name: getattr(stats, name) for name in dir(stats) if name.startswith("host_")}
+
+    assert sizes(styrax) == sizes(jax) != {}
+
+
 def test_static_keywords_are_compiled_in():
     assert_same(lambda package: scaled(package, static_argnames="m").lower(2.0, 3, m=4).compile()(5.0, 3))
 
@@ -34,6 +66,9 @@ def test_static_keywords_are_compiled_in():
 CALLS = {
     "shape": lambda j: j.jit(lambda x: x).lower(matrix).compile()(vector),
     "dtype": lambda j: j.jit(lambda x, y: x).lower({"a": vector}, 1).compile()({"a": vector.astype(np.int32)}, 1.0),
+    "many types": lambda j: j.jit(lambda *x: x).lower(*[1.0] * 7).compile()(*[vector] * 7),
+    "dialect": lambda j: j.jit(lambda x: x).lower(1.0).as_text("foo"),
+    "dialect of an object": lambda j: j.jit(lambda x: x).lower(1.0).compiler_ir("foo"),
     "number": lambda j: j.jit(lambda x: x).lower(vector).compile()(vector, vector),
     "tree": lambda j: j.jit(lambda x: x).lower({"a": vector}).compile()({"b": vector}),
     "keyword": lambda j: j.jit(lambda x, **k: x).lower(vector).compile()(vector, k=1),
@@ -58,7 +93,7 @@ def test_messages(name):
     with pytest.raises(Exception) as got:
         CALLS[name](styrax)
     assert got.type.__name__ == expected.type.__name__
-    facts = re.compile(r"Argument '.*|\* at .*|returned a value .*|Cannot apply [^.]*|^Non-hashable.*supported", re.M)
+    facts = re.compile(r"Argument '.*|\* at .*|returned a value .*|Cannot apply [^.]*|The .*mismatches|unknown dialect.*|^Non-hashable.*supported", re.M)
     assert facts.findall(str(got.value)) == facts.findall(str(expected.value)) != []
 
 

@@ -18,7 +18,7 @@ from ..core.arrays.shape_struct import ShapeDtypeStruct
 from ..core.arrays.shardings import NamedSharding
 from ..core.programs.check import same_type
 from ..core.programs.following import Following, put, sharding_of
-from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
@@ -61,10 +61,15 @@ class ArgInfo:
 
 
 class CompiledMemoryStats:
-    """Bytes that a program needs, exactly: they are read off its memory plan."""
+    """Bytes that a program needs, exactly: they are read off its memory plan.
+
+    What begins with `host_` is 0: a host that computes has no second memory to keep parts in.
+    """
 
     __slots__ = ("generated_code_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes",
                  "alias_size_in_bytes", "temp_size_in_bytes", "peak_memory_in_bytes")
+    host_generated_code_size_in_bytes = host_argument_size_in_bytes = host_output_size_in_bytes = 0
+    host_alias_size_in_bytes = host_temp_size_in_bytes = 0
 
     def __init__(self, code: int, arguments: int, outputs: int, alias: int, temp: int):
         self.generated_code_size_in_bytes = code
@@ -134,6 +139,13 @@ class Traced(Stage):
         """The program on arrays: without values of libraries' own types or primitives that stand for others."""
         return lowered(self._closed)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the program gives for these arguments, operation by operation: transformations see into it."""
+        leaves, in_tree = tree.tree_flatten((args, kwargs))
+        if in_tree != self.in_tree:
+            raise AssertionError(_wrong_tree(self.in_tree, in_tree))
+        return self.out_tree.unflatten(eval_jaxpr(self._closed.jaxpr, self._closed.consts, *leaves))
+
     def _traced_only(self, *_: Any) -> list[Any]:
         raise AssertionError("it only tells where arguments are")
 
@@ -182,7 +194,7 @@ class Lowered(Stage):
           ValueError: another dialect.
         """
         if dialect not in (None, "stablehlo", "hlo"):
-            raise ValueError(f"Unknown dialect: {dialect}")
+            raise ValueError(f"unknown dialect: {dialect}")
         made = hooks.HloModule if dialect == "hlo" else hooks.IrModule
         return made(self._stablehlo(False), partial(self._stablehlo, True))
 
@@ -425,9 +437,10 @@ class Compiled(Lowered):
                 wrong.append(f"Argument {name} compiled with {aval.str_short(short_dtypes=False)} and called with "
                              f"{given.str_short(short_dtypes=False)}")
         if wrong:
+            told = f"first {_LISTED} of {len(wrong)} mismatches" if len(wrong) > _LISTED else "mismatches"
             raise TypeError("Argument types differ from the types for which this computation was compiled. Perhaps "
                             "you are calling the compiled executable with a different enable_x64 mode than when it was "
-                            "AOT compiled? The mismatches are:\n" + "\n".join(wrong))
+                            f"AOT compiled? The {told} are:\n" + "\n".join(wrong[:_LISTED]))
 
     def as_text(self, dialect: str | None = None, **_: Any) -> str:
         """The machine's side: loop IR by default; "llvm" and "asm" show what follows."""
