@@ -263,6 +263,31 @@ def test_linear_call_is_batched():
     np.testing.assert_array_equal(styrax.vmap(styrax.grad(f, 1), in_axes=(0, None))(vector, 2.0), vector * 7)
 
 
+@pytest.mark.parametrize("result", ["(x, x), (True, True)", "x, (True,)"])
+def test_batching_rules_of_wrong_structure(result):
+    def message(package):
+        f = package.custom_batching.custom_vmap(lambda x: x)
+        rule = eval(f"lambda size, batched, x: ({result})")
+        f.def_vmap(rule)
+        with pytest.raises(ValueError, match="custom vmap rule") as error:
+            package.vmap(f)(vector)
+        return str(error.value).splitlines()
+
+    assert message(styrax) == message(jax)
+
+
+def test_transposes_of_wrong_shapes():
+    def message(package):
+        f = lambda x: package.custom_derivatives.linear_call(
+            lambda r, x: x / r, lambda r, c: package.numpy.ones(3), 2.0, x)
+        assert f(1.0) == 0.5
+        with pytest.raises(ValueError) as error:
+            package.linear_transpose(f, 1.0)(1.0)
+        return re.match(r"Expected cotangent type \S+ but got [^\s.]+", str(error.value)).group()
+
+    assert message(styrax) == message(jax)
+
+
 def test_methods():
     class Model:
         @styrax.custom_jvp

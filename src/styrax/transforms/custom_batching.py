@@ -92,11 +92,13 @@ class _Rule:
         outs, out_tree = tree.tree_flatten(pair[0])
         flags, flags_tree = tree.tree_flatten(pair[1])
         if out_tree != self.out_tree:
-            raise ValueError(f"structure of output returned by custom batching rule: {out_tree} does not match that of "
-                             f"original custom-batched function: {self.out_tree}")
+            raise ValueError(
+                f"structure of output returned by custom vmap rule ({function_name(self.rule)}) does not match that of "
+                f"original custom-vmapped function.\nOriginal output: {self.out_tree}\nRule output: {out_tree}")
         if flags_tree != self.out_tree:
-            raise ValueError(f"structure of output value and output batching specification returned by custom batching "
-                             f"rule must match: {out_tree} and {flags_tree}")
+            raise ValueError(
+                "structure of output value and output batching specification returned by custom vmap rule "
+                f"({function_name(self.rule)}) do not match.\nOutput values: {out_tree}\nBatching spec: {flags_tree}")
         return outs, flags
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.programs.check import same_type
 from ..core.programs.jaxpr import ClosedJaxpr, Var, call_effects, eval_jaxpr, no_debug_info
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import dces, fancy_batchers, jvps, transposes
@@ -36,7 +37,8 @@ def linear_call(fun: Function, fun_transpose: Function, residual_args: PyTree, l
       `fun(residual_args, linear_args)`.
 
     Raises:
-      TypeError: the transpose's result has not the structure and types of `linear_args`.
+      TypeError: the transpose's result has not the structure of `linear_args`.
+      ValueError: it is transposed, and the result has not their types.
     """
     residuals, _ = tree.tree_flatten(residual_args)
     linear, in_tree = tree.tree_flatten(linear_args)
@@ -98,6 +100,11 @@ def _jvp(primals: Any, tangents: Any, *, num_res: int, **params: Any) -> Any:
 
 def _transpose(cts: Any, *args: Any, callee: ClosedJaxpr, transpose: ClosedJaxpr, num_res: int,
                **params: Any) -> list[Any]:
+    for var, aval in zip(callee.jaxpr.invars[num_res:], transpose.out_avals, strict=True):
+        wanted = var.aval.to_cotangent_aval()
+        if not same_type(aval, wanted):
+            raise ValueError(f"Expected cotangent type {wanted.str_short()} but got {aval.str_short()} from the "
+                             "transpose of linear_call")
     found = linear_call_p.bind(*args[:num_res], *map(instantiate_zeros, cts), callee=transpose, transpose=callee,
                                num_res=num_res, **params)
     return [*(None,) * num_res,
