@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -337,3 +339,17 @@ def test_windows_stay_apart_from_what_is_no_number():
     found = np.asarray(styrax.jit(lambda x, y: lax.conv_general_dilated(x, y, (8, 8), "VALID", dimension_numbers=NHWC))(
         x, y))
     assert np.isnan(found).any(-1).sum() == 1 and np.isinf(found).sum() == 0
+
+
+@pytest.mark.parametrize("told", [None, "highest", jax.lax.Precision.DEFAULT.name.lower(), ("high", "default")])
+@pytest.mark.parametrize("default", [None, "high", "BF16_BF16_F32"])
+def test_precisions_by_default(default, told):
+    x = np.ones((1, 1, 3, 3), np.float32)
+
+    def found(package):
+        with package.default_matmul_precision(default):
+            return str(package.make_jaxpr(package.grad(
+                lambda x: package.lax.conv(x, x, (1, 1), "SAME", precision=told).sum()))(x))
+
+    precisions = re.compile(r"precision=(None|\(.*\)|\w+)")
+    assert precisions.findall(found(styrax)) == precisions.findall(found(jax)) != []

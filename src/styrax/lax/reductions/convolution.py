@@ -26,7 +26,7 @@ from ..indexing.dimension_numbers import shape_of
 from ..shaping.filling import full
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads, window_count
 from ..shaping.reshaping import reshape, rev
-from .contractions import PrecisionLike
+from .contractions import PrecisionLike, canonicalize_precision
 from .convolution_layouts import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
@@ -198,16 +198,8 @@ def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequenc
         lhs, rhs, window_strides=tuple(map(int, window_strides)), padding=tuple(padding),
         lhs_dilation=tuple(map(int, lhs_dilation)), rhs_dilation=tuple(map(int, rhs_dilation)),
         dimension_numbers=dnums, feature_group_count=int(feature_group_count),
-        batch_group_count=int(batch_group_count), precision=_canonical_precision(precision),
+        batch_group_count=int(batch_group_count), precision=canonicalize_precision(precision),
         preferred_element_type=preferred_element_type, out_sharding=out_sharding)
-
-
-def _canonical_precision(precision: Any) -> Any:
-    if precision is None:
-        return None
-    from .contractions import canonicalize_precision
-
-    return canonicalize_precision(precision)
 
 
 # --- derivatives
