@@ -54,6 +54,32 @@ def test_a_trace_of_jax_is_read_alike(tmp_path):
     assert any(name == "span" for _, _, name, *_ in described(ours))
 
 
+def test_options():
+    ours, theirs = (p.profiler.ProfileOptions() for p in (styrax, jax))
+    names = [name for name in dir(theirs) if not name.startswith("_")]
+    assert [name for name in dir(ours) if not name.startswith("_")] == names
+    for name in names:
+        assert getattr(ours, name) == getattr(theirs, name)
+        for value in (3, True, "a", {"a": 1}, None):
+            outcomes = []
+            for options in (ours, theirs):
+                try:
+                    setattr(options, name, value)
+                    outcomes.append(getattr(options, name))
+                except TypeError:
+                    outcomes.append(TypeError)
+            assert outcomes[0] == outcomes[1], (name, value)
+
+
+def test_sessions_name_folders(tmp_path):
+    for package in (styrax, jax):
+        options = package.profiler.ProfileOptions()
+        options.session_id = package.__name__
+        with package.profiler.trace(str(tmp_path), profiler_options=options):
+            pass
+    assert sorted(path.parent.name for path in tmp_path.glob("plugins/profile/*/*.xplane.pb")) == ["jax", "styrax"]
+
+
 def test_perfetto(tmp_path):
     found = record(tmp_path, create_perfetto_trace=True) / "perfetto_trace.json.gz"
     events = json.loads(gzip.decompress(found.read_bytes()))["traceEvents"]

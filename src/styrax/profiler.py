@@ -24,24 +24,39 @@ R = TypeVar("R")
 
 
 class ProfileOptions:
-    """Settings of a trace; there are none that change anything but which spans are kept.
+    """Settings of a trace, each of the type of its default.
 
-    `python_tracer_level`, `host_tracer_level`: 0 keeps no annotations.
+    `host_tracer_level`: 0 keeps no annotations. `session_id`: the name of the folder of the files, by default the time.
+    The others are kept for XLA's sake: they say how much of what devices do is recorded.
     """
 
     def __init__(self) -> None:
         self.python_tracer_level = 1
         self.host_tracer_level = 2
-        self.device_tracer_level = 1
+        self.enable_hlo_proto = True
+        self.include_dataset_ops = True
+        self.raise_error_on_start_failure = False
+        self.duration_ms = 0
+        self.start_timestamp_ns = 0
+        self.repository_path = ""
+        self.session_id = ""
+        self.advanced_configuration: dict[str, bool | int | str] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(getattr(self, name, value))
+        if not isinstance(value, kind):
+            raise TypeError(f"ProfileOptions.{name} is of type {kind.__name__}, got {value!r} of type {type(value)}")
+        super().__setattr__(name, value)
 
 
 class _Trace:
     """A trace that is being recorded into a folder."""
 
-    __slots__ = ("folder", "perfetto", "recording")
+    __slots__ = ("folder", "perfetto", "recording", "session")
 
-    def __init__(self, folder: str, keep: bool, perfetto: bool):
+    def __init__(self, folder: str, session: str, keep: bool, perfetto: bool):
         self.folder = folder
+        self.session = session
         self.perfetto = perfetto
         self.recording = Recording()
         if keep:
@@ -60,7 +75,7 @@ class _Trace:
         """Ends the recording and writes it, in the layout that TensorBoard's profile plugin and Perfetto read."""
         if self.recording in active:
             active.remove(self.recording)
-        folder = _folder_in(self.folder)
+        folder = _folder_in(self.folder, self.session)
         host = socket.gethostname()
         (folder / f"{host}.xplane.pb").write_bytes(serialize(self.recording.spans, host))
         for pid, other in others.items():
@@ -91,8 +106,9 @@ def start_trace(log_dir: str | os.PathLike, create_perfetto_link: bool = False, 
     with _lock:
         if _running:
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
-        keep = profiler_options is None or profiler_options.host_tracer_level > 0
-        _running.append(_Trace(os.fspath(log_dir), keep, create_perfetto_link or create_perfetto_trace))
+        options = profiler_options or ProfileOptions()
+        _running.append(_Trace(os.fspath(log_dir), options.session_id, options.host_tracer_level > 0,
+                               create_perfetto_link or create_perfetto_trace))
 
 
 def stop_trace() -> None:
@@ -177,8 +193,8 @@ def export_profile_data(data: bytes, log_dir: str | os.PathLike) -> None:
     (_folder_in(log_dir) / f"{socket.gethostname()}.xplane.pb").write_bytes(data)
 
 
-def _folder_in(log_dir: str | os.PathLike) -> Path:
-    folder = Path(log_dir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
+def _folder_in(log_dir: str | os.PathLike, session: str = "") -> Path:
+    folder = Path(log_dir, "plugins", "profile", session or time.strftime("%Y_%m_%d_%H_%M_%S"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
