@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,40 @@ def test_colocated_python():
 
     counter = Counter(1)
     assert [int(counter.add(styrax.numpy.int32(2))) for _ in range(2)] == [3, 5]
+
+
+def test_layouts_in_programs():
+    def found(jax):
+        layouts = module(jax, "experimental.layout")
+        order = layouts.Layout((1, 0))
+        f = lambda x: layouts.with_layout_constraint(x * 2, order)
+        text = jax.jit(f).lower(np.ones((4, 8), np.float32)).as_text()
+        call = re.search(r"@LayoutConstraint.*(operand_layouts = .*\]), (result_layouts = .*\])\} : (.*)", text)
+        return call.groups(), str(jax.make_jaxpr(jax.vmap(f))(np.ones((2, 4, 8), np.float32)))
+
+    assert found(styrax) == found(jax)
+
+
+MISFITS = {
+    "argument": lambda jax, layouts, f: jax.jit(lambda x: x["a"], in_shardings=f)({"a": np.ones(3)}),
+    "result": lambda jax, layouts, f: jax.jit(lambda x: [x], out_shardings=f)(np.ones(3)),
+    "device_put": lambda jax, layouts, f: jax.device_put(np.ones(3), f),
+    "constraint": lambda jax, layouts, f: layouts.with_layout_constraint(jax.numpy.ones(3), f.layout),
+    "no layout": lambda jax, layouts, f: layouts.with_layout_constraint(jax.numpy.ones(3), None),
+    "no sharding": lambda jax, layouts, f: layouts.Format(f.layout),
+    "automatic": lambda jax, layouts, f: jax.device_put(np.ones(3), layouts.Format(layouts.Layout.AUTO)),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_layouts_that_do_not_fit(name):
+    def message(jax):
+        layouts = module(jax, "experimental.layout")
+        whole = layouts.Format(layouts.Layout((0, 1)), jax.numpy.ones(3).sharding)
+        with pytest.raises(ValueError) as error:
+            MISFITS[name](jax, layouts, whole)
+        facts = re.compile(r"pytree key path \w+\[\S+ is|Length of.*|Sharding has to be concrete"
+                           r"|layouts passed .* type `Layout`|should be concrete. Got layout.*")
+        return facts.findall(str(error.value))
+
+    assert message(styrax) == message(jax) != []

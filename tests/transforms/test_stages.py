@@ -93,7 +93,8 @@ def test_messages(name):
     with pytest.raises(Exception) as got:
         CALLS[name](styrax)
     assert got.type.__name__ == expected.type.__name__
-    facts = re.compile(r"Argument '.*|\* at .*|returned a value .*|Cannot apply [^.]*|The .*mismatches|unknown dialect.*|^Non-hashable.*supported", re.M)
+    facts = re.compile(r"Argument '.*|\* at .*|returned a value .*|Cannot apply [^.]*|The .*mismatches"
+                       r"|unknown dialect.*|^Non-hashable.*supported", re.M)
     assert facts.findall(str(got.value)) == facts.findall(str(expected.value)) != []
 
 

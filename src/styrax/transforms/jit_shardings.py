@@ -15,7 +15,7 @@ from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, IndivisibleError, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices, sharding_of_type
-from ..core.arrays.layouts import AutoLayout, Format, Layout
+from ..core.arrays.layouts import AutoLayout, Format, Layout, check_rank
 from ..core.arrays.moving import moved
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, eval_jaxpr
@@ -116,10 +116,7 @@ class Placement:
                     "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In "
                     "particular, pjit in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length "
                     f"equal to the number of positional arguments. But pjit in_shardings is {what}.")
-        found = tuple(_resolved("in_shardings", s) for s in _spread("in_shardings", given, args))
-        for name, s, aval in zip(info.arg_names, found, avals, strict=True):
-            _check_fits("arguments", name, s, aval)
-        return found
+        return _fitting("in_shardings", "arguments", _spread("in_shardings", given, args), info.arg_names, avals)
 
     def of_results(self, out_tree: tree.PyTreeDef, avals: Sequence[Any]) -> tuple[Any, ...]:
         """The same for each leaf of the results."""
@@ -128,11 +125,9 @@ class Placement:
         given = self.out_shardings
         if isinstance(given, UnspecifiedValue):
             return (UNSPECIFIED,) * len(avals)
-        found = tuple(_resolved("out_shardings", s)
-                      for s in _spread("out_shardings", given, out_tree.unflatten(avals)))
-        for i, (s, aval) in enumerate(zip(found, avals, strict=True)):
-            _check_fits("outputs", f"result{leaf_path(out_tree, i)}", s, aval)
-        return found
+        names = [f"result{leaf_path(out_tree, i)}" for i in range(len(avals))]
+        return _fitting("out_shardings", "outputs", _spread("out_shardings", given, out_tree.unflatten(avals)), names,
+                        avals)
 
 
 def _is_none(x: Any) -> bool:
@@ -183,6 +178,16 @@ def _resolved(name: str, given: Any) -> Any:
             "context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
             f"{name} and then the mesh context manager is not required.")
     return NamedSharding(current, given)
+
+
+def _fitting(option: str, what: str, given: Sequence[Any], names: Sequence[str],
+             avals: Sequence[Any]) -> tuple[Any, ...]:
+    """The shardings of leaves that have names and types. ValueError for one, or a layout, that does not fit."""
+    found = tuple(_resolved(option, s) for s in given)
+    for name, s, sharding, aval in zip(names, given, found, avals, strict=True):
+        check_rank(f"One of jit {what} with pytree key path {name}", s, getattr(aval, "shape", ()))
+        _check_fits(what, name, sharding, aval)
+    return found
 
 
 def _check_fits(what: str, path: str, sharding: Any, aval: Any) -> None:

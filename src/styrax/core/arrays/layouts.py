@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .devices import Sharding
@@ -53,8 +54,9 @@ class Format:
 
     def __init__(self, layout: Layout | AutoLayout | None = None, sharding: Sharding | None = None):
         if isinstance(layout, Layout) and sharding is None:
-            raise ValueError(f"Sharding has to be concrete when layout is of type {type(layout)}: pass a "
-                             "`NamedSharding` or `SingleDeviceSharding` as the sharding")
+            raise ValueError(f"Sharding has to be concrete when layout is of type {type(layout)}. Please pass a "
+                             "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding "
+                             f"argument. Got sharding {sharding}")
         if layout is not None and not isinstance(layout, (Layout, AutoLayout)):
             raise TypeError("Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` "
                             f"or an instance of `Layout`. Got {layout} of type {type(layout)}")
@@ -72,3 +74,12 @@ class Format:
 
     def __repr__(self) -> str:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
+
+
+def check_rank(what: str, given: Any, shape: Sequence[Any]) -> None:
+    """Raises ValueError for a layout, or a format's, of another number of dimensions; `what` names what has it."""
+    layout = given.layout if isinstance(given, Format) else given
+    if isinstance(layout, Layout) and len(layout.major_to_minor) != len(shape):
+        raise ValueError(f"{what} is incompatible with its layout annotation {layout}: Length of major_to_minor and "
+                         f"the rank of the value should match. Got major_to_minor={layout.major_to_minor} and "
+                         f"shape={tuple(shape)}")

@@ -10,7 +10,7 @@ from styrax.core.arrays import backends, by_device, differing, host_devices, mes
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding, together
 from styrax.core.arrays.explicit import check_explicit, is_unsummed, on_devices, sharding_of_type, with_mapped_axis
-from styrax.core.arrays.layouts import AutoLayout, Format
+from styrax.core.arrays.layouts import AutoLayout, Format, check_rank
 from styrax.core.arrays.moving import moved
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from styrax.core.programs import rules
@@ -206,12 +206,11 @@ def _sharding(device: Any, leaf: Any) -> Any:
     """
     if not isinstance(device, Format):
         return device
-    layout = device.layout
-    if isinstance(layout, AutoLayout):
-        raise ValueError(f"a `Format` for `jax.device_put` has to say the layout. Got {device}")
-    if layout is not None and len(layout.major_to_minor) != len(get_aval(leaf).shape):
-        raise ValueError(f"{layout} is a layout of arrays of {len(layout.major_to_minor)} dimensions, and the array is "
-                         f"{get_aval(leaf).str_short()}")
+    aval = get_aval(leaf)
+    if isinstance(device.layout, AutoLayout):
+        raise ValueError("sharding and layout in `Layout` instance should be concrete. Got layout: "
+                         f"{device} for input {aval.str_short()}")
+    check_rank("One of device_put arguments", device, aval.shape)
     return device.sharding
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from styrax.core.arrays.layouts import Layout
 from styrax.core.programs import rules
 from styrax.core.programs.lowering import Builder, Value
 from styrax.core.programs.primitive import Primitive
@@ -25,6 +26,19 @@ def _annotation(name: str) -> Primitive:
 
 
 layout_constraint_p = _annotation("layout_constraint")
+
+
+def _layout_batch(args: Any, dims: Any, *, layout: Any) -> Any:
+    """Examples lie one after the other, each in its order."""
+    x = batching.moveaxis(*args, *dims, 0)
+    order = (0, *(d + 1 for d in layout.major_to_minor))
+    return layout_constraint_p.bind(x, layout=Layout(order)), 0
+
+
+rules.batchers[layout_constraint_p] = _layout_batch
+rules.stablehlos[layout_constraint_p] = lambda m, x, *, layout: m.foreign_call(
+    "LayoutConstraint", [x], [x.aval], None, has_side_effect=False, api_version=1,
+    operand_layouts=[range(len(layout.major_to_minor))], result_layouts=[layout.major_to_minor[::-1]])[0]
 xla_metadata_value_p = _annotation("xla_metadata_value")
 
 
