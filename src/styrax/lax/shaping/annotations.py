@@ -30,7 +30,7 @@ layout_constraint_p = _annotation("layout_constraint")
 
 def _layout_batch(args: Any, dims: Any, *, layout: Any) -> Any:
     """Examples lie one after the other, each in its order."""
-    x = batching.moveaxis(*args, *dims, 0)
+    x = batching.moveaxis(args[0], dims[0], 0)
     order = (0, *(d + 1 for d in layout.major_to_minor))
     return layout_constraint_p.bind(x, layout=Layout(order)), 0
 
