@@ -89,6 +89,8 @@ SHOWN = [*(_SEEN.format(v) + "jax.shard_map(f, mesh=m42, in_specs=P('a', 'b'), o
 # what `pmap` says, and where it expects its arguments
 PMAPS = [
     "jax.pmap(lambda x: x)(np.zeros(9))", "jax.pmap(lambda x: x, 'p')(np.zeros(12))",
+    "jax.pmap(lambda x, y: x + y, in_axes=(None, None))(x8, x8)", "jax.pmap(lambda x: x, in_axes=None)(x8)",
+    "jax.pmap(lambda x, y: x, in_axes=(None, {'a': None}), axis_size=4)(x8, {'a': x8})", "jax.pmap(lambda x: x)(None)",
     "jax.pmap(lambda x, y: x + y)(x8[:4], x16[:5])",
     "jax.pmap(lambda x, y: x, in_axes=(0, 1))(x8, x16.reshape(2, 8)[:, :5])",
     "jax.pmap(lambda x: x, in_axes=(0, 0))(x8)", "jax.pmap(lambda x, y: x, in_axes=(0,))(x8, x8)",

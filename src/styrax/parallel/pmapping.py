@@ -197,6 +197,8 @@ class _Layout:
         except ValueError:
             _check_prefix(self.in_axes, tuple(args))
             raise
+        if found is None:
+            raise ValueError("pmap requires at least one argument with a mapped axis.")
         if self.axis_size is not None and found != self.axis_size:
             raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received axis_size {found}.")
         return dynamic, axes, found
@@ -354,8 +356,8 @@ def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> t
 
 
 def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any],
-                 layout: _Layout) -> int:
-    """The size of the mapped axes. ValueError where there are none, or they do not fit each other or the devices."""
+                 layout: _Layout) -> int | None:
+    """The size of the mapped axes, None for none. ValueError where they do not fit each other or the devices."""
     size: int | None = None
     scalars: list[int] = []
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
@@ -379,9 +381,7 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                     f"pmap over {count} devices got an array of shape {shape} to be spread along axis {a}: compiling "
                     f"computation that requires {shape[a]} logical devices, where {count} are available or used by "
                     "another argument")
-    if size is None:
-        raise ValueError("pmap requires at least one argument with a mapped axis.")
-    for a in scalars:
+    for a in scalars if size is not None else ():
         raise ValueError(f"pmap was requested to map an argument along axis {a} that is a scalar, over {size} devices")
     return size
 
