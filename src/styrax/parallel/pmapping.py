@@ -381,8 +381,9 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                     f"pmap over {count} devices got an array of shape {shape} to be spread along axis {a}: compiling "
                     f"computation that requires {shape[a]} logical devices, where {count} are available or used by "
                     "another argument")
-    for a in scalars if size is not None else ():
-        raise ValueError(f"pmap was requested to map an argument along axis {a} that is a scalar, over {size} devices")
+    if scalars and size is not None:
+        raise ValueError(f"pmap was requested to map an argument along axis {scalars[0]} that is a scalar, over {size} "
+                         "devices")
     return size
 
 
