@@ -160,7 +160,7 @@ float_power = _inexact("float_power", lax.pow, INEXACT, "x to the power y in flo
 
 
 def _divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 / x2, elementwise.
+    """x1 / x2, elementwise. Alias of :func:`jax.numpy.true_divide`.
 
     Args:
       x1, x2: arrays or numbers that broadcast; integers are taken as floats.
@@ -178,7 +178,7 @@ divide = named(_divide, "divide")
 
 
 def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angle of the point (x2, x1), in (-π, π], elementwise.
+    """The angle of the point (x2, x1), in (-π, π], elementwise. Alias of :func:`jax.numpy.arctan2`.
 
     Args:
       x1, x2: arrays or numbers that broadcast, the ordinate first; integers are taken as floats.
@@ -229,7 +229,8 @@ logical_xor = _logical("logical_xor", lax.bitwise_xor, doc="Whether exactly one 
 
 
 # -- shifts ------------------------------------------------------------------------------------
-left_shift = _binary("left_shift", lax.shift_left, _INTEGER, "The bits of x shifted y places up, elementwise.",
+left_shift = _binary("left_shift", lax.shift_left, _INTEGER,
+                     "The bits of x shifted y places up, elementwise. Alias of :func:`jax.numpy.bitwise_left_shift`.",
                      promote_args_numeric, takes=_WHOLE, refused=", for floats")
 
 
@@ -258,7 +259,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits of integers shifted up, elementwise.
+    """The bits of integers shifted up, elementwise. Alias of :func:`jax.numpy.left_shift`.
 
     Args:
       x, y: integers that broadcast: what is shifted, and by how many places.
@@ -273,7 +274,7 @@ def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of integers shifted down, elementwise: signed ones keep their sign.
+    """The bits of integers shifted down, signed ones with their sign. Alias of :func:`jax.numpy.right_shift`.
 
     Args:
       x1, x2: integers that broadcast: what is shifted, and by how many places.
@@ -359,7 +360,7 @@ def _static_integer(y: Any) -> int | None:
 
 
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2, elementwise: the same as `power`.
+    """x1 to the power x2, elementwise. Alias of :func:`jax.numpy.power`.
 
     Args:
       x1, x2: arrays or numbers that broadcast; booleans are taken as integers.

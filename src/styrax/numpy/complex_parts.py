@@ -40,7 +40,7 @@ def conjugate(x: ArrayLike, /) -> Array:
 
 
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate, elementwise.
+    """The complex conjugate, elementwise. Alias of :func:`jax.numpy.conjugate`.
 
     Args:
       x: an array or number.

@@ -102,7 +102,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 modulo x2, with the sign of x2, elementwise: the same as `remainder`.
+    """x1 modulo x2, with the sign of x2, elementwise. Alias of :func:`jax.numpy.remainder`.
 
     Args:
       x1, x2: real arrays or numbers that broadcast.

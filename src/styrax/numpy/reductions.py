@@ -282,7 +282,7 @@ def minmax(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> tuple[Arr
 
 def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
          where: ArrayLike | None = None) -> Array:
-    """The largest element along `axis`, under the older name of `max`.
+    """The largest element along `axis`. Alias of :func:`jax.numpy.max`.
 
     Args:
       a, axis, out, keepdims, initial, where: as for `max`.
@@ -295,7 +295,7 @@ def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fal
 
 def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
          where: ArrayLike | None = None) -> Array:
-    """The smallest element along `axis`, under the older name of `min`.
+    """The smallest element along `axis`. Alias of :func:`jax.numpy.min`.
 
     Args:
       a, axis, out, keepdims, initial, where: as for `min`.

@@ -150,7 +150,7 @@ round = jit(named(_round_entry, "round"), static_argnames=("decimals",))
 
 
 def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """The elements rounded to decimals, halves to even. The same as `round`.
+    """The elements rounded to decimals, halves to even. Alias of :func:`jax.numpy.round`.
 
     Args:
       a, decimals, out: as for `round`.

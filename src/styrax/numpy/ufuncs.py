@@ -73,11 +73,11 @@ _OF_FLOATS = """ Elementwise.
       TypeError: for what is no array or number."""
 
 
-acos = _inexact("acos", lax.acos, "The inverse cosine, in [0, π]; NaN for floats outside [-1, 1].")
-asin = _inexact("asin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN for floats outside [-1, 1].")
-asinh = _inexact("asinh", lax.asinh, "The inverse hyperbolic sine.")
-atan = _inexact("atan", lax.atan, "The inverse tangent, in [-π/2, π/2].")
-atanh = _inexact("atanh", lax.atanh, "The inverse hyperbolic tangent; ±∞ at ±1, NaN for floats beyond.")
+acos = _inexact("acos", lax.acos, "Alias of :func:`jax.numpy.arccos`.")
+asin = _inexact("asin", lax.asin, "Alias of :func:`jax.numpy.arcsin`.")
+asinh = _inexact("asinh", lax.asinh, "Alias of :func:`jax.numpy.arcsinh`.")
+atan = _inexact("atan", lax.atan, "Alias of :func:`jax.numpy.arctan`.")
+atanh = _inexact("atanh", lax.atanh, "Alias of :func:`jax.numpy.arctanh`.")
 arccos = _inexact("arccos", lax.acos, "The inverse cosine, in [0, π]; NaN for floats outside [-1, 1].")
 arcsin = _inexact("arcsin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN for floats outside [-1, 1].")
 arcsinh = _inexact("arcsinh", lax.asinh, "The inverse hyperbolic sine.")
@@ -122,7 +122,16 @@ def arccosh(x: ArrayLike, /) -> Array:
     return out
 
 
-acosh = arccosh
+def acosh(x: ArrayLike, /) -> Array:
+    """Alias of :func:`jax.numpy.arccosh`. Elementwise.
+
+    Args:
+      x: an array or number; integers and booleans are taken as floats.
+
+    Returns:
+      what `arccosh` gives.
+    """
+    return arccosh(x)
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
@@ -177,10 +186,10 @@ def _times(name: str, factor: float, doc: str) -> Callable[[ArrayLike], Array]:
     return fused(named(function, name, doc + _OF_FLOATS))
 
 
-deg2rad = _times("deg2rad", math.pi / 180, "Degrees as radians: x · π/180.")
-radians = _times("radians", math.pi / 180, "Degrees as radians: x · π/180.")
-rad2deg = _times("rad2deg", 180 / math.pi, "Radians as degrees: x · 180/π.")
-degrees = _times("degrees", 180 / math.pi, "Radians as degrees: x · 180/π.")
+deg2rad = _times("deg2rad", math.pi / 180, "Degrees as radians: x · π/180. Alias of :func:`jax.numpy.radians`.")
+radians = _times("radians", math.pi / 180, "Degrees as radians: x · π/180. Alias of :func:`jax.numpy.deg2rad`.")
+rad2deg = _times("rad2deg", 180 / math.pi, "Radians as degrees: x · 180/π. Alias of :func:`jax.numpy.degrees`.")
+degrees = _times("degrees", 180 / math.pi, "Radians as degrees: x · 180/π. Alias of :func:`jax.numpy.rad2deg`.")
 
 
 # -- sign, rounding and parts ------------------------------------------------------------------
@@ -209,7 +218,7 @@ def _array(x: Any) -> Any:
 
 
 def abs(x: ArrayLike, /) -> Array:
-    """The absolute value, elementwise. The same as `absolute`.
+    """The absolute value, elementwise. Alias of :func:`jax.numpy.absolute`.
 
     Args:
       x: an array or number.
@@ -315,7 +324,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
-    """The bits of integers flipped, -x - 1 for signed ones; booleans negated. Elementwise.
+    """The bits of integers flipped, -x - 1 for signed ones; booleans negated. Alias of :func:`jax.numpy.invert`.
 
     Args:
       x: an array or number.
@@ -347,7 +356,7 @@ def invert(x: ArrayLike, /) -> Array:
 
 
 def bitwise_invert(x: ArrayLike, /) -> Array:
-    """The bits of integers flipped; booleans negated. The array API's name for `bitwise_not`.
+    """The bits of integers flipped; booleans negated. Alias of :func:`jax.numpy.invert`.
 
     Args:
       x: an array or number.
