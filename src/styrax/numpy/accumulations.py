@@ -27,7 +27,7 @@ from .promotion import (
     static_axis,
     user_dtype,
 )
-from .reductions import _BOOL, Position, _no_out, _sum_dtype, argmax, argmin, highest, lowest
+from .reductions import _BOOL, Position, _check_mask, _no_out, _sum_dtype, argmax, argmin, highest, lowest
 from .reductions import all as all_
 from .reductions import max as max_
 from .reductions import min as min_
@@ -199,6 +199,7 @@ def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], A
                  initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
+        _check_mask(name, where)
         if not dtypes.issubdtype(dtype_of(a), np.inexact):
             return reduce(a, axis=axis, keepdims=keepdims, initial=initial, where=where)
         filled = choose_elements(lax.ne(a, a), convert(fill(dtype_of(a)), dtype_of(a)), a)
@@ -222,6 +223,7 @@ def _nan_fold(name: str, reduce: Callable[..., Any], fill: int, result: str) -> 
                  keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
+        _check_mask(name, where)
         if dtypes.issubdtype(dtype_of(a), np.inexact):
             a = choose_elements(lax.ne(a, a), convert(fill, dtype_of(a)), a)
         return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
@@ -254,6 +256,7 @@ def _nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, ou
 
     (a,) = arrays("nanmean", a)
     _no_out("nanmean", out)
+    _check_mask("nanmean", where)
     have = dtype_of(a)
     if have == _BOOL or dtypes.issubdtype(have, np.integer):
         return mean(a, axis, dtype, keepdims=keepdims, where=where)
@@ -287,6 +290,7 @@ def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
     """
     (a,) = arrays("nanvar", a)
     _no_out("nanvar", out)
+    _check_mask("nanvar", where)
     from .moments import _var_dtypes
 
     compute, result = _var_dtypes(dtype_of(a), dtype)
@@ -329,6 +333,7 @@ def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
     """
     (a,) = arrays("nanstd", a)
     _no_out("nanstd", out)
+    _check_mask("nanstd", where)
     return lax.sqrt(nanvar(a, axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
 
 

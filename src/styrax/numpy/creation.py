@@ -37,9 +37,9 @@ from .promotion import arrays, check_arraylike, convert, dtype_of_new, is_array,
 from .ranges import arange
 
 
-def _where(device: Any, out_sharding: Any) -> Any:
-    """Where a result is to be: as one of the two says. TypeError or ValueError for what is no `out_sharding`."""
-    return device if out_sharding is None else device or result_sharding(out_sharding)
+def _where(name: str, device: Any, out_sharding: Any) -> Any:
+    """Where a function's result is to be: as one of the two says. TypeError or ValueError for no `out_sharding`."""
+    return device if out_sharding is None else device or result_sharding(out_sharding, f"jnp.{name}")
 
 
 def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
@@ -80,7 +80,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
              [0., 0., 0.]], dtype=float32)
     """
     return _filled(shape, 0, dtype_of_new("zeros", shape, dtype),
-                   _where(device, out_sharding))
+                   _where("zeros", device, out_sharding))
 
 
 @api_boundary
@@ -105,7 +105,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
       Array([1, 1, 1], dtype=int32)
     """
     return _filled(shape, 1, dtype_of_new("ones", shape, dtype),
-                   _where(device, out_sharding))
+                   _where("ones", device, out_sharding))
 
 
 @api_boundary
@@ -125,7 +125,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
       TypeError: for sizes that are negative or no integers.
     """
     return _filled(shape, 0, dtype_of_new("empty", shape, dtype),
-                   _where(device, out_sharding))
+                   _where("empty", device, out_sharding))
 
 
 @api_boundary
@@ -157,16 +157,16 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
         dtype = user_dtype(dtype, "full")
     if shape_of(fill_value) == ():
         if dtype is not None:
-            return _filled(shape, fill_value, dtype, _where(device, out_sharding))
+            return _filled(shape, fill_value, dtype, _where("full", device, out_sharding))
         shape = canonical_shape(shape)
         if isinstance(device, (Device, Sharding)) and out_sharding is None:
             return _filled(shape, fill_value, typed(fill_value)[0], device)
         value = fill_value if is_array(fill_value) else convert(fill_value, *typed(fill_value))
         return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value),
-                     _where(device, out_sharding))
+                     _where("full", device, out_sharding))
     value = asarray(fill_value, dtype=dtype)
     return place(spread(value, canonical_shape(shape)),
-                 _where(device, out_sharding))
+                 _where("full", device, out_sharding))
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
@@ -220,7 +220,7 @@ def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, sha
       Array([0, 0, 0], dtype=int32)
     """
     return _full_like("zeros_like", a, 0, dtype, shape,
-                      _where(device, out_sharding))
+                      _where("zeros_like", device, out_sharding))
 
 
 @api_boundary
@@ -241,7 +241,7 @@ def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shap
       >>> jnp.ones_like(jnp.arange(3), dtype=float)
       Array([1., 1., 1.], dtype=float32)
     """
-    return _full_like("ones_like", a, 1, dtype, shape, _where(device, out_sharding))
+    return _full_like("ones_like", a, 1, dtype, shape, _where("ones_like", device, out_sharding))
 
 
 def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
@@ -282,10 +282,10 @@ def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
     check_arraylike("full_like", 0, fill_value)
     if shape_of(fill_value) == ():
         return _full_like("full_like", a, unwrap(fill_value), dtype, shape,
-                          _where(device, out_sharding))
+                          _where("full_like", device, out_sharding))
     sizes, kind, _ = _like("full_like", a, dtype, shape)
     return place(spread(asarray(fill_value, dtype=kind), sizes),
-                 _where(device, out_sharding))
+                 _where("full_like", device, out_sharding))
 
 
 def fromfunction(function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DTypeLike = float,

@@ -31,7 +31,7 @@ from .promotion import (
     unwrap,
     user_dtype,
 )
-from .reductions import _HALF, _no_out, _reduce, _split_axes, sum
+from .reductions import _HALF, _check_mask, _no_out, _reduce, _split_axes, sum
 
 
 def count(shape: tuple, axis: Any) -> int:
@@ -61,6 +61,7 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: N
       Array(3., dtype=float32)
     """
     _no_out("mean", out)
+    _check_mask("mean", where)
     check_arraylike("mean", a)
     a = unwrap(a)
     axis = static_axis(axis)
@@ -154,6 +155,7 @@ def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
       Array(7., dtype=float32)
     """
     _no_out("var", out)
+    _check_mask("var", where)
     check_arraylike("var", a)
     correction = _degrees("var", ddof, correction)
     return _var(unwrap(a), static_axis(axis), None if dtype is None else user_dtype(dtype, "var"), mean, correction,
@@ -187,6 +189,7 @@ def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
       Array(1., dtype=float32)
     """
     _no_out("std", out)
+    _check_mask("std", where)
     check_arraylike("std", a)
     correction = _degrees("std", ddof, correction)
     if dtype is not None and not dtypes.issubdtype(user_dtype(dtype, "std"), np.inexact):

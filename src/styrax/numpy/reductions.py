@@ -46,6 +46,15 @@ def _no_out(name: str, out: Any) -> None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 
+def _check_mask(name: str, where: Any) -> None:
+    """Raises ValueError, naming the function that a program called, for a `where` that is no array of booleans."""
+    if where is None:
+        return
+    check_arraylike(name, where)
+    if (dtype := typed(where)[0]) != _BOOL:
+        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={dtype!r}.")
+
+
 def _split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:
     """A static axis argument without names, and the names."""
     if not isinstance(axis, tuple):
@@ -73,6 +82,7 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
       needs_identity: whether an empty reduction without `initial` is an error.
     """
     a = a if is_array(a) else unwrap(_checked(name, a))
+    _check_mask(name, where)
     axis, names = _split_axes(static_axis(axis))
     axes = axis_indices(axis, len(shape_of(a)))
     if names:
@@ -96,9 +106,6 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
     if compute == _BOOL and name in _LOGICAL:
         primitive, combine = _LOGICAL[name]
     if where is not None:
-        check_arraylike(name, where)
-        if (mask := typed(where)[0]) != _BOOL:
-            raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask!r}.")
         value = identity(compute) if callable(identity) else identity
         a = choose_elements(where, a, convert(value, compute))
     out = primitive(a, axes)
@@ -236,6 +243,7 @@ def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
       Array([5, 7], dtype=int32)
     """
     _no_out("max", out)
+    _check_mask("max", where)
     if where is not None and initial is None:
         raise ValueError("reduction operation max does not have an identity, so to use a where mask one has to "
                          "specify 'initial'")
@@ -266,6 +274,7 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
       Array([1, 2], dtype=int32)
     """
     _no_out("min", out)
+    _check_mask("min", where)
     if where is not None and initial is None:
         raise ValueError("reduction operation min does not have an identity, so to use a where mask one has to "
                          "specify 'initial'")
