@@ -32,6 +32,13 @@ CALLS: dict[str, Any] = {
     "meshgrid of vectors": lambda m: m.numpy.meshgrid(X[0], X[1]),
     **{name: lambda m, name=name: getattr(m.numpy, name)(X + 1j, axis=0)
        for name in ("argmax", "argmin", "nanargmax", "nanargmin")},
+    **{f"{name} of a mask of floats": lambda m, name=name: getattr(m.numpy, name)(X, where=X)
+       for name in ("sum", "mean", "var", "std", "max", "min", "nansum", "nanprod", "nanmean", "nanvar", "nanstd",
+                    "nanmax", "nanmin")},
+    **{f"{name} over no sharding": lambda m, name=name, given=given: getattr(m.numpy, name)(*given, out_sharding=7)
+       for name, given in {"zeros": (2,), "ones": (2,), "full": (2, 1), "zeros_like": (X,),
+                               "ones_like": (X,), "full_like": (X, 1), "array": (X,), "arange": (2,)}.items()},
+    "arange of a list": lambda m: m.numpy.arange(0, [3]),
     "argmax in a program": lambda m: m.jit(m.numpy.argmin)(X + 1j),
 }
 
@@ -51,6 +58,22 @@ def test_refusals(name: str) -> None:
     else:
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["sin", "sqrt", "log2", "isfinite", "isposinf", "all", "mean", "sum", "reciprocal"])
+@pytest.mark.parametrize("elements", [["a"], [None], ["2020-01-01"]], ids=["texts", "objects", "dates"])
+def test_arrays_of_no_numbers(name: str, elements: list[Any]) -> None:
+    array = np.array(elements, "datetime64[D]" if elements == ["2020-01-01"] else None)
+    for m in (styrax, jax):
+        with pytest.raises(TypeError):
+            getattr(m.numpy, name)(array)
+
+
+@pytest.mark.parametrize("arguments", [([2],), (2, [2]), (np.array([2]),)], ids=["rows", "columns", "a vector"])
+def test_identity_of_no_size(arguments: Any) -> None:
+    for m in (styrax, jax):
+        with pytest.raises(TypeError, match="Shapes must be 1D sequences"):
+            m.numpy.eye(*arguments)
 
 
 TRACED: dict[str, Any] = {

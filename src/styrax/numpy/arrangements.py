@@ -23,6 +23,7 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 from .broadcasting import canonical_shape, spread
 from .conversion import asarray, with_result
 from .promotion import (
+    arrays,
     axis_index,
     axis_indices,
     check_arraylike,
@@ -182,7 +183,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
         return lax.reshape(roll(ravel(a), shift, 0), a.shape) if a.ndim != 1 else roll(a, shift, 0)
     axis = static_axis(axis)
     axes = axis if isinstance(axis, tuple) else (axis,)
-    shift = tuple(map(unwrap, shift)) if isinstance(shift, (tuple, list)) else unwrap(shift)  # type: ignore[arg-type]
+    shift = tuple(map(unwrap, shift)) if isinstance(shift, (tuple, list)) else arrays("roll", shift)[0]  # type: ignore[arg-type]
     concrete = shift.to_concrete_value() if isinstance(shift, Tracer) and hasattr(shift, "to_concrete_value") else shift
     if concrete is None or any(isinstance(s, Tracer) for s in (shift if isinstance(shift, (tuple, list)) else ())) or (
             is_array(shift)):

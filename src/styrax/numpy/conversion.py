@@ -33,7 +33,18 @@ from styrax.core.types.typing import (
 )
 from styrax.lax.casting import warn_of_loss
 
-from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, unwrap, user_dtype
+from .promotion import (
+    canonical,
+    check_arraylike,
+    check_int,
+    convert,
+    is_array,
+    not_numeric,
+    result_typed,
+    typed,
+    unwrap,
+    user_dtype,
+)
 
 _SCALARS = (bool, int, float, complex)
 _NUMPY = (np.ndarray, np.generic, *_SCALARS)
@@ -83,7 +94,7 @@ def _array(object: NestedArrayLike, found: Any, copy: bool, order: str | None, n
            out_sharding: ShardingLike | None) -> Array:
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError("Only implemented for order='K'")
-    where = device or (None if out_sharding is None else result_sharding(out_sharding))
+    where = device or (None if out_sharding is None else result_sharding(out_sharding, "jnp.array"))
     out = _from_object(object, found, bool(copy), where)
     if ndmin > out.ndim:
         return place(lax.expand_dims(out, tuple(range(ndmin - out.ndim))), where)
@@ -211,7 +222,7 @@ def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if isinstance(x, (str, bytes, dict, set)):
-        raise _not_numeric(x, np.asarray(x).dtype)
+        raise not_numeric(x, np.asarray(x).dtype)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return _from_numpy(np.asarray(x), dtype, device)
     if hasattr(x, "__dlpack__"):
@@ -221,19 +232,14 @@ def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:
     except TypeError:
         if hasattr(x, "__len__") and hasattr(x, "__getitem__"):
             return _from_sequence(list(x), dtype, device)
-        raise _not_numeric(x, np.asarray(x).dtype) from None
+        raise not_numeric(x, np.asarray(x).dtype) from None
     return _from_numpy(np.asarray(view), dtype, device)
-
-
-def _not_numeric(x: Any, dtype: Any) -> TypeError:
-    return TypeError(f"Value '{x}' with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are "
-                     "supported by JAX.")
 
 
 def _from_numpy(x: Any, dtype: Any, device: Any) -> Array:
     value = np.asarray(x)
     if not (value.dtype.kind in "biufc" or dtypes.issubdtype(value.dtype, np.number) or value.dtype == dtypes.float0):
-        raise _not_numeric(x, value.dtype)
+        raise not_numeric(x, value.dtype)
     if dtype is None:
         dtypes.check_byte_order(value.dtype)
     target = canonical(value.dtype) if dtype is None else dtype
@@ -274,14 +280,14 @@ def _from_sequence(x: Any, dtype: Any, device: Any) -> Array:
             samples = {(k, getattr(leaf, "dtype", None)): leaf for k, leaf in zip(map(type, leaves), leaves)}
             for leaf in samples.values():
                 if isinstance(leaf, np.generic) and leaf.dtype.kind in "SUOMm":
-                    raise _not_numeric(leaf, leaf.dtype)
+                    raise not_numeric(leaf, leaf.dtype)
             dtype, _ = result_typed(*(0.0 if isinstance(s, np.ndarray) and s.dtype.kind in "OSU" else s
                                       for s in samples.values()))
     with np.errstate(all="ignore"):
         value = np.array(x, dtype=dtype) if _all_numbers(kinds) else np.array(x)
     if value.dtype.kind in "OSUV" and not dtypes.issubdtype(value.dtype, np.number):
         bad = next((leaf for leaf in leaves if np.asarray(leaf).dtype.kind in "OSU"), x)
-        raise _not_numeric(bad, np.asarray(bad).dtype)
+        raise not_numeric(bad, np.asarray(bad).dtype)
     return _from_numpy(value, dtype, device)
 
 

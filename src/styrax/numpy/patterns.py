@@ -61,8 +61,7 @@ def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike |
              [0., 0., 1.]], dtype=float32)
     """
     kind = user_dtype(float if dtype is None else dtype, "eye")
-    rows = canonical_shape(N)[0]
-    columns = rows if M is None else canonical_shape(M)[0]
+    rows, columns = canonical_shape((N, N if M is None else M))
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
     if isinstance(k, Tracer) or is_array(k):

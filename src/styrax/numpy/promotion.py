@@ -71,6 +71,12 @@ def arrays(name: str, *args: Any) -> list[Array]:
     return [unwrap(x) for x in args]
 
 
+def not_numeric(x: Any, dtype: Any) -> TypeError:
+    """The error for an operand whose elements are texts, dates or objects."""
+    return TypeError(f"Value '{x}' with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are "
+                     "supported by JAX.")
+
+
 def canonical(dtype: Any) -> Any:
     """The dtype that stands for `dtype` under the present setting of `jax_enable_x64`."""
     return dtypes.canonicalize_dtype(dtype)
@@ -94,6 +100,8 @@ def typed(x: Any) -> Typed:
     if python is not None:
         return (python, False) if kind is bool else (dtypes.canonicalize_dtype(python), True)
     if isinstance(x, (np.ndarray, np.generic)):
+        if x.dtype.kind in "OSUMm":
+            raise not_numeric(x, x.dtype)
         return dtypes.canonicalize_dtype(x.dtype), False
     if isinstance(x, (bool, int, float, complex)):  # subclasses, such as enumerations
         for base, dtype in _PYTHON_KINDS.items():

@@ -26,6 +26,8 @@ from .promotion import (
     axis_index,
     convert,
     is_array,
+    is_arraylike,
+    not_numeric,
     promote_dtypes,
     result_typed,
     shape_of,
@@ -62,7 +64,11 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
       >>> jnp.arange(2, 10, 3)
       Array([2, 5, 8], dtype=int32)
     """
-    place_: Any = device or (None if out_sharding is None else result_sharding(out_sharding))
+    for position, bound in enumerate((start, stop, step)):
+        if not (bound is None or is_arraylike(bound) or is_symbolic(bound)):
+            raise TypeError(f"arange requires ndarray, scalar, or None arguments, got {type(bound)} at position "
+                            f"{position}.")
+    place_: Any = device or (None if out_sharding is None else result_sharding(out_sharding, "jnp.arange"))
     if dtype is not None:
         dtype = user_dtype(dtype, "arange")
     if stop is None and step is None:
@@ -125,8 +131,7 @@ def _bound(x: Any, name: str) -> Any:
         return x
     value = np.asarray(x)
     if value.dtype.kind in "SUO":
-        raise TypeError(f"Value {x!r} with dtype {value.dtype} is not a valid JAX array type. Only arrays of numeric "
-                        "types are supported by JAX.")
+        raise not_numeric(x, value.dtype)
     if value.dtype.kind == "c":
         raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX "
                          "v0.10.0.")
