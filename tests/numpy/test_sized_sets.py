@@ -40,3 +40,10 @@ def test_unique(equal_nan: bool) -> None:
     assert_same(lambda m: [m.numpy.unique(m.numpy.asarray(x), True, True, True, size=size, fill_value=fill,
                                           equal_nan=equal_nan)
                            for x in (SOME, ALL) for size in (2, 7) for fill in (None, 9)])
+
+
+@pytest.mark.parametrize("shape, axis, fill", [
+    ((3, 4), 1, [1, 2, 3]), ((3, 4), 0, [1, 2, 3, 4]), ((2, 3, 2), 1, [[0, 1], [2, 3]]), ((2, 3, 2), -1, [5])])
+def test_slices_filled_up(shape: tuple[int, ...], axis: int, fill: Any) -> None:
+    numbers = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    assert_same(lambda m: m.numpy.unique(m.numpy.asarray(numbers), axis=axis, size=6, fill_value=np.array(fill)))

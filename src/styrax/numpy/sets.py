@@ -127,6 +127,17 @@ def _unique_sorted_mask(ar: Any, axis: int, equal_nan: bool) -> tuple[Any, Any, 
     return out, mask, perm
 
 
+def _filled_up(slices: Any, axis: int, valid: Any, fill_value: Any) -> Any:
+    """The slices along `axis`, with the first or what `fill_value` broadcasts to in place of those that are not."""
+    first = moveaxis(slices, axis, 0)
+    if fill_value is None:
+        filler = lax.slice_in_dim(first, 0, 1)
+    else:
+        filler = convert(arrays("unique", fill_value)[0], first.dtype)
+    chosen = choose_elements(lax.expand_dims(valid, range(1, first.ndim)), first, filler)
+    return moveaxis(chosen, 0, axis)
+
+
 def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return_counts: bool, equal_nan: bool,
             size: int | None, fill_value: Any) -> Any:
     if ar.shape[axis] == 0 and size:
@@ -149,10 +160,7 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
     if size is not None and count and size:
         number = lax.reduce_sum(convert(mask, default_int()), (0,))
         valid = lax.lt(lax.iota(default_int(), size), number)
-        shape = tuple(size if i == axis else 1 for i in range(result.ndim))
-        filler = (lax.slice_in_dim(result, 0, 1, axis=axis) if fill_value is None else
-                  convert(unwrap(fill_value), result.dtype))
-        result = choose_elements(lax.reshape(valid, shape), result, filler)
+        result = _filled_up(result, axis, valid, fill_value)
     found: tuple = (result,)
     if return_index:
         # The sort is stable: the first of equal slices comes first.
@@ -164,8 +172,6 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
         if count:
             rank = lax.sub(cumsum(mask), convert(1, default_int()))
             inverse = scatter(lax.full((count,), 0, default_int()), perm, rank, "set")
-            if size is not None:
-                inverse = lax.min(inverse, convert(max(size, 1) - 1, inverse.dtype)) if False else inverse
         else:
             inverse = lax.full((0,), 0, default_int())
         found += (inverse,)
