@@ -16,6 +16,8 @@ from tests.transforms.oracle import assert_same, assert_same_outcome, jax, outco
         ("jnp.zeros((0, 2))", [0], 1))),
     *(f"jnp.take(jnp.zeros(0), jnp.array([0]), mode={m!r})" for m in ("clip", "wrap", "fill")),
     "jnp.take_along_axis(jnp.zeros(0), jnp.array([0]), 0)",
+    "jnp.take_along_axis(jnp.arange(3.0), jnp.array([1, -1, 3, -4]), 0, mode='one_hot')",
+    "jnp.take_along_axis(jnp.ones((2, 3), bool), jnp.array([[0, 7]]), 1, mode='one_hot')",
     "jnp.take_along_axis(jnp.zeros((2, 0)), jnp.zeros((2, 1), int), 1)",
     "jax.jit(lambda x, i: jnp.take_along_axis(x, i, 1))(jnp.zeros((2, 0)), jnp.zeros((2, 3), int))",
     "jax.vmap(lambda x, i: jnp.take_along_axis(x, i, 0))(jnp.zeros((2, 0)), jnp.zeros((2, 3), int))",

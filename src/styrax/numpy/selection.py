@@ -314,7 +314,8 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
       arr: an array.
       indices: integers of the same rank; sizes other than that of `axis` broadcast with those of `arr`.
       axis: the axis; with None `arr` is read in row order, and `indices` are a vector.
-      mode, fill_value: as for `take`; also "promise_in_bounds", with which an index out of bounds gives anything.
+      mode, fill_value: as for `take`; also "promise_in_bounds", with which an index out of bounds gives anything, and
+        "one_hot", with which it gives 0.
       wrap_negative_indices: whether negative indices count from the end; by default in all modes but
         "promise_in_bounds".
 
@@ -343,6 +344,8 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
         raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
     axis = axis_index(axis, arr.ndim)
     size = arr.shape[axis]
+    if mode == "one_hot":  # a product with the indicators of the indices: 0 where one is out of bounds
+        mode, fill_value = "fill", 0
     how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
     from .indexing import wrap_negative
 
