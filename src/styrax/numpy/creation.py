@@ -39,7 +39,7 @@ from .ranges import arange
 
 def _where(name: str, device: Any, out_sharding: Any) -> Any:
     """Where a function's result is to be: as one of the two says. TypeError or ValueError for no `out_sharding`."""
-    return device if out_sharding is None else device or result_sharding(out_sharding, f"jnp.{name}")
+    return device if out_sharding is None else device or result_sharding(out_sharding, name)
 
 
 def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
@@ -80,7 +80,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
              [0., 0., 0.]], dtype=float32)
     """
     return _filled(shape, 0, dtype_of_new("zeros", shape, dtype),
-                   _where("zeros", device, out_sharding))
+                   _where("jnp.zeros", device, out_sharding))
 
 
 @api_boundary
@@ -105,7 +105,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
       Array([1, 1, 1], dtype=int32)
     """
     return _filled(shape, 1, dtype_of_new("ones", shape, dtype),
-                   _where("ones", device, out_sharding))
+                   _where("jnp.ones", device, out_sharding))
 
 
 @api_boundary
@@ -125,7 +125,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
       TypeError: for sizes that are negative or no integers.
     """
     return _filled(shape, 0, dtype_of_new("empty", shape, dtype),
-                   _where("empty", device, out_sharding))
+                   _where("jnp.empty", device, out_sharding))
 
 
 @api_boundary
@@ -220,7 +220,7 @@ def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, sha
       Array([0, 0, 0], dtype=int32)
     """
     return _full_like("zeros_like", a, 0, dtype, shape,
-                      _where("zeros_like", device, out_sharding))
+                      _where("jnp.zeros_like", device, out_sharding))
 
 
 @api_boundary
@@ -241,7 +241,7 @@ def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shap
       >>> jnp.ones_like(jnp.arange(3), dtype=float)
       Array([1., 1., 1.], dtype=float32)
     """
-    return _full_like("ones_like", a, 1, dtype, shape, _where("ones_like", device, out_sharding))
+    return _full_like("ones_like", a, 1, dtype, shape, _where("jnp.ones_like", device, out_sharding))
 
 
 def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
