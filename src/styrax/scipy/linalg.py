@@ -6,6 +6,7 @@ live in their own modules and are loaded when first used.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -76,19 +77,24 @@ def _adjoint(x: Any) -> Array:
     return lax.conj(y) if dtypes.issubdtype(y.dtype, np.complexfloating) else y
 
 
-def _is_vector(a: Any, b: Any) -> bool:
-    """Whether b has vectors, not matrices, of right-hand sides for the matrices a."""
-    return b.ndim == 1 or a.ndim == b.ndim + 1
+def _over_batches(function: Callable[..., Any], call: str, b: Any, a: Any, *more: Any) -> Any:
+    """`function(a, *more, b)` of one matrix and a vector or matrix of right-hand sides, over leading axes of all.
 
-
-def _over_batches(function: Callable[..., Any], a: Any, b: Any) -> Any:
-    """A function of one matrix and a vector or matrix of right-hand sides, over leading axes of both."""
-    if a.ndim == 2 and b.ndim <= 2:
-        return function(a, b)
+    `more` are vectors that come with each matrix; `call` is what users write but for `b`, for a warning.
+    """
+    vectors = b.ndim == 1
+    if not vectors and a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1]:
+        vectors = True
+        name = call.partition("(")[0]
+        warnings.warn(f"jax.scipy.linalg.{name}: batched 1D solves with b.ndim > 1 are deprecated, and in the future "
+                      f"will be treated as a batched 2D solve. Use {call}b[..., None]).squeeze(-1) to avoid this "
+                      "warning.", FutureWarning, stacklevel=2)
+    if b.ndim in (1, 2) and a.shape == 2 * b.shape[:1] and all(x.ndim == 1 for x in more):
+        return function(a, *more, b)
     from styrax.numpy.vectorization import vectorize
 
-    right = "(m)->(m)" if _is_vector(a, b) else "(m,n)->(m,n)"
-    return vectorize(function, signature="(m,m)," + right)(a, b)
+    right = "(n)->(n)" if vectors else "(n,k)->(n,k)"
+    return vectorize(function, signature=",".join(["(n,n)", *("(n)" for _ in more), right]))(a, *more, b)
 
 
 # -- factorizations ------------------------------------------------------------------------------------
@@ -151,15 +157,13 @@ def _triangular(a: Any, b: Any, **flags: Any) -> Array:
 @partial(jit, static_argnames=("lower",))
 def _cho_solve(c: Any, b: Any, lower: bool) -> Array:
     c, b = _inexact(asarray(c), asarray(b))
-    if c.ndim < 2 or c.shape[-1] != c.shape[-2]:
-        raise ValueError(f"The factor of cho_solve must have shape [..., n, n], got {c.shape}")
     complex_ = dtypes.issubdtype(c.dtype, np.complexfloating)
 
     def one(c: Any, b: Any) -> Array:
         b = _triangular(c, b, lower=lower, transpose_a=not lower, conjugate_a=complex_ and not lower)
         return _triangular(c, b, lower=lower, transpose_a=lower, conjugate_a=complex_ and lower)
 
-    return _over_batches(one, c, b)
+    return _over_batches(one, "cho_solve(c_and_lower, ", b, c)
 
 
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False,
@@ -288,21 +292,11 @@ def _lu_solve_entry(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans
     lu, pivots = lu_and_piv
     lu, b = _inexact(asarray(lu), asarray(b))
     if trans not in (0, 1, 2):
-        raise ValueError(f"trans must be 0, 1, or 2, got {trans}")
-    if lu.ndim < 2 or lu.shape[-1] != lu.shape[-2]:
-        raise ValueError(f"last two dimensions of LU decomposition must be equal, got shape {lu.shape}")
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    if lu.ndim < 2:
+        raise ValueError(f"lu_solve takes factors of shape [..., n, n], got {lu.shape}")
     permutation = lax_linalg.lu_pivots_to_permutation(asarray(pivots), lu.shape[-1])
-    vector = _is_vector(lu, b)
-    if b.shape[-1 if vector else -2] != lu.shape[-1]:
-        raise ValueError("When LU decomposition matrix and b have the same number of dimensions, last axis of LU "
-                         f"decomposition matrix (shape {lu.shape}) and b array (shape {b.shape}) must match")
-    if lu.ndim == 2 and b.ndim <= 2:
-        return _lu_solve(lu, permutation, b, trans)
-    right = b if not vector else lax.expand_dims(b, (b.ndim,))
-    batch = lax.broadcast_shapes(lu.shape[:-2], right.shape[:-2])
-    lu, permutation = spread(lu, (*batch, *lu.shape[-2:])), spread(permutation, (*batch, permutation.shape[-1]))
-    out = _lu_solve(lu, permutation, spread(right, (*batch, *right.shape[-2:])), trans)
-    return lax.squeeze(out, (out.ndim - 1,)) if vector else out
+    return _over_batches(lambda lu, p, b: _lu_solve(lu, p, b, trans), "lu_solve(lu_and_piv, ", b, lu, permutation)
 
 
 named(_lu_solve_entry, "lu_solve")
@@ -422,7 +416,8 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Array:
     if assume_a != "pos":
         return _linalg.solve(a, b)
     a, b = _inexact(asarray(a), asarray(b))
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+    vectors = a.ndim == b.ndim + 1
+    if a.ndim < 2 or a.ndim - b.ndim not in (0, 1) or {*a.shape[-2:]} != {b.shape[-1 if vectors else -2]}:
         raise ValueError(f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got "
                          f"a={a.shape} and b={b.shape}")
     factors = cho_factor(lax.stop_gradient(a), lower=lower)[0]
@@ -431,11 +426,11 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Array:
         return lax.custom_linear_solve(lambda x: dot_products.matmul(a, x, precision=HIGHEST), b,
                                        lambda _, x: cho_solve((factors, lower), x), symmetric=True)
 
-    if a.ndim == 2 and b.ndim <= 2:
+    if a.ndim == 2:
         return one(a, factors, b)
     from styrax.numpy.vectorization import vectorize
 
-    right = "(m)->(m)" if _is_vector(a, b) else "(m,n)->(m,n)"
+    right = "(m)->(m)" if vectors else "(m,n)->(m,n)"
     return vectorize(one, signature="(m,m),(m,m)," + right)(a, factors, b)
 
 
@@ -481,8 +476,8 @@ def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagon
     a, b = _inexact(asarray(a), asarray(b))
     if conjugate and a.dtype.kind != "c":
         conjugate = False
-    return _over_batches(partial(_triangular, lower=lower, transpose_a=transpose, conjugate_a=conjugate,
-                                 unit_diagonal=unit_diagonal), a, b)
+    one = partial(_triangular, lower=lower, transpose_a=transpose, conjugate_a=conjugate, unit_diagonal=unit_diagonal)
+    return _over_batches(one, "solve_triangular(a, ", b, a)
 
 
 def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,

@@ -77,6 +77,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     vector = b.ndim == 1
     right = lax.expand_dims(b, (1,)) if vector else b
     if right.shape[-2] != a.shape[-1]:
+        if a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1]:
+            raise ValueError(f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have "
+                             "been treated as a batched 1-dimensional solve. To recover this behavior, use "
+                             "solve(a, b[..., None]).squeeze(-1).")
         raise ValueError(f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got "
                          f"a={a.shape} and b={b.shape}")
     batch = lax.broadcast_shapes(a.shape[:-2], right.shape[:-2])
