@@ -323,3 +323,16 @@ def test_tables_of_legendre_functions_are_deprecated() -> None:
     texts = [subprocess.run([sys.executable, *how, "-c", script], capture_output=True, text=True, check=True).stdout
              for how in ([], ["-m", "styrax"])]
     assert texts[0] == texts[1] and "lpmn_values is deprecated; no replacement is planned" in texts[0]
+
+
+def test_where_scipy_and_jax_agree_at_the_edges() -> None:
+    special, nan, inf = styrax.scipy.special, np.nan, np.inf
+    for k in (0.0, 2.0, nan):
+        assert [float(v) for v in special.comb(np.array([nan, 3.0]), np.array([k, nan]))] == [0, 0]
+    assert np.isnan(special.spence(np.float32(inf))) and np.isnan(scipy.special.spence(inf))
+    points = [(1.0, 0.0, 0.5), (-1.0, 0.0, 0.5), (2.0, 0.0, -3.0), (-1.0, -2.0, 0.7), (-1.0, -2.0, -20.0),
+              (0.5, 0.0, 0.0)]
+    found = special.hyp1f1(*np.array(points, np.float32).T)
+    np.testing.assert_allclose(found, scipy.special.hyp1f1(*np.array(points).T), rtol=1e-6)
+    points = [(0.0, 0.5, -2.0, 0.5), (0.5, 0.0, -1.0, -3.0), (0.0, 1.5, 2.5, 2.0)]
+    np.testing.assert_array_equal(special.hyp2f1(*np.array(points, np.float32).T), 1)

@@ -17,10 +17,9 @@ from styrax.numpy.binary import (
     add,
     divide,
     equal,
-    greater,
+    greater_equal,
     less,
     logical_and,
-    logical_or,
     multiply,
     not_equal,
     subtract,
@@ -377,11 +376,12 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     if repetition:
         nothing = logical_and(equal(N, 0), equal(k, 0))
         return choose_elements(nothing, 1, comb(choose_elements(nothing, 0, subtract(add(N, k), 1)), k))
-    outside = logical_or(logical_or(greater(k, N), less(k, 0)), less(N, 0))
-    N, k = choose_elements(outside, 1, N), choose_elements(outside, 0, k)
+    # Outside, and for NaN, there are no ways.
+    inside = logical_and(logical_and(greater_equal(N, k), greater_equal(k, 0)), greater_equal(N, 0))
+    N, k = choose_elements(inside, N, 1), choose_elements(inside, k, 0)
     value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))
     whole = logical_and(equal(N, lax.round(N)), equal(k, lax.round(k)))
     # Rounding repairs the value alone, not the slope.
     repair = lax.stop_gradient(subtract(lax.round(value), value))
     value = add(value, choose_elements(logical_and(whole, lax.is_finite(value)), repair, 0))
-    return choose_elements(outside, 0.0, value)
+    return choose_elements(inside, value, 0.0)

@@ -479,8 +479,9 @@ def _spence_values(x: Any) -> Array:
     y = lax.select(near_zero, lax.sub(_plus(math.pi**2 / 6, lax.neg(logs)), y), y)
     log = lax.log(_safe(x, inverted))
     y = lax.select(inverted, lax.sub(_times(-0.5, lax.mul(log, log)), y), y)
-    return lax.select(lax.ge(x, _c(0.0, x)), lax.select(lax.eq(x, _c(np.inf, x)), _c(-np.inf, x), y),
-                      _c(np.nan, x))
+    # At ∞ it is NaN, in SciPy and JAX.
+    within = lax.bitwise_and(lax.ge(x, _c(0.0, x)), lax.lt(x, _c(np.inf, x)))
+    return lax.select(within, y, _c(np.nan, x))
 
 
 @custom_jvp

@@ -116,8 +116,10 @@ def _series(upper: Sequence[Any], lower: Sequence[Any], x: Any, limit: int) -> t
         factor = lax.div(x, _plus(1.0, j))
         for a in upper:
             factor = lax.mul(factor, lax.add(a, j))
+        ended = lax.bitwise_or(lax.eq(term, zero), lax.eq(factor, zero))  # a polynomial, whatever is divided by
         for b in lower:
             factor = lax.div(factor, lax.add(b, j))
+        factor = lax.select(ended, zero, factor)
         term = lax.mul(term, factor)
         harmonic = tuple(lax.add(h, lax.div(_c(1.0, x), _safe(lax.add(p, j), lax.ne(lax.add(p, j), zero))))
                          for h, p in zip(harmonic, (*upper, *lower)))
@@ -134,7 +136,7 @@ def _kummer(a: Any, b: Any, x: Any) -> tuple[Array, Array, Array]:
     """₁F₁ and its derivatives by a and b; negative x by Kummer's transformation, which keeps terms positive."""
     negative = lax.lt(x, _c(0.0, x))
     # A polynomial (a = 0, -1, -2, …) ends of itself, and is not transformed.
-    ends = lax.bitwise_and(lax.le(a, _c(0.0, a)), lax.eq(lax.floor(a), a))
+    ends = _counts_down(a)
     turned = lax.bitwise_and(negative, lax.bitwise_not(ends))
     first = lax.select(turned, lax.sub(b, a), a)
     value, (by_a,), (by_b,) = _series([first], [b], lax.select(turned, lax.neg(x), x), 4000)
@@ -144,9 +146,18 @@ def _kummer(a: Any, b: Any, x: Any) -> tuple[Array, Array, Array]:
             lax.mul(scale, lax.select(turned, lax.add(by_a, by_b), by_b)))
 
 
+def _counts_down(p: Any) -> Array:
+    """Where a parameter is 0, -1, -2, …: in a series, its factors come to 0."""
+    return lax.bitwise_and(lax.le(p, _c(0.0, p)), lax.eq(lax.floor(p), p))
+
+
 @custom_jvp
 def _hyp1f1(a: Any, b: Any, x: Any) -> Array:
-    return _kummer(a, b, x)[0]
+    # Where b counts down the terms have poles, unless they end before or where they meet it.
+    pole = lax.bitwise_and(_counts_down(b), lax.bitwise_not(lax.bitwise_and(_counts_down(a), lax.ge(a, b))))
+    none, at_zero, zero = lax.eq(a, _c(0.0, a)), lax.eq(x, _c(0.0, x)), lax.eq(b, _c(0.0, b))
+    one = lax.bitwise_or(none, lax.bitwise_and(at_zero, lax.bitwise_not(zero)))
+    return _pick([(one, _c(1.0, x)), (pole, _c(np.inf, x))], _kummer(a, b, x)[0])
 
 
 @_hyp1f1.defjvp
@@ -247,7 +258,7 @@ def _gauss(a: Any, b: Any, c: Any, x: Any) -> tuple[Array, list[Array]]:
     swapped = lax.gt(a, b)
     a, b = lax.min(a, b), lax.max(a, b)
     # A polynomial (a or b is 0, -1, -2, …) ends of itself, and is not transformed.
-    ends = lax.bitwise_or(*(lax.bitwise_and(lax.le(p, _c(0.0, p)), lax.eq(lax.floor(p), p)) for p in (a, b)))
+    ends = lax.bitwise_or(_counts_down(a), _counts_down(b))
     turned = lax.bitwise_and(lax.lt(x, _c(0.0, x)), lax.bitwise_not(ends))
     y = lax.select(lax.lt(x, _c(1.0, x)), x, _c(0.0, x))
     down = lax.sub(_c(1.0, x), y)
@@ -278,10 +289,9 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
     sign = lax.mul(lax.mul(*map(_gamma_sign, top)), lax.mul(*map(_gamma_sign, bottom)))
     at_one = lax.select(lax.gt(gap, _c(0.0, x)), lax.mul(sign, lax.exp(parts)), _c(np.inf, x))
     constant = lax.bitwise_or(*(lax.eq(v, _c(0.0, v)) for v in (a, b)))
-    at_one = lax.select(constant, _c(1.0, x), at_one)
+    constant = lax.bitwise_and(constant, lax.ne(c, _c(0.0, c)))
     # Where c is 0, -1, -2, … the terms have poles.
-    pole = lax.bitwise_and(lax.le(c, _c(0.0, c)), lax.eq(lax.floor(c), c))
-    value = _pick([(lax.eq(x, _c(0.0, x)), _c(1.0, x)), (pole, _c(np.inf, x)),
+    value = _pick([(lax.bitwise_or(constant, lax.eq(x, _c(0.0, x))), _c(1.0, x)), (_counts_down(c), _c(np.inf, x)),
                    (lax.eq(x, _c(1.0, x)), at_one), (lax.gt(x, _c(1.0, x)), _c(np.inf, x))], value)
     return lax.select(lax.ne(x, x), x, value)
 
