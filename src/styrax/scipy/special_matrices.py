@@ -109,13 +109,17 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     Returns:
       an array of shape [..., m, n] of the common dtype.
+
+    Raises ValueError for scalars.
     """
     if r is None:
-        (c,) = arrays("hankel", c)
+        c = asarray(arrays("hankel", c)[0])
         r = lax.full_like(c, 0)
     else:
-        c, r = promote_dtypes(*arrays("hankel", c, r))
-    c, r = _vectors(c), _vectors(r)
+        c, r = map(asarray, promote_dtypes(*arrays("hankel", c, r)))
+    for name, x in {"c": c, "r": r}.items():
+        if not x.ndim:
+            raise ValueError(f"hankel: {name} must be at least 1-dimensional, got a scalar.")
     m, n = c.shape[-1], r.shape[-1]
     batch = lax.broadcast_shapes(c.shape[:-1], r.shape[:-1])
     if m == 0 or n == 0:
@@ -191,12 +195,12 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     if not a.shape:
         raise ValueError("convolution_matrix: a must be at least 1-dimensional, got a scalar.")
     if n <= 0:
-        raise ValueError("n must be a positive integer.")
+        raise ValueError(f"n must be a positive integer; got {n}.")
     if mode not in ("full", "same", "valid"):
-        raise ValueError("'mode' argument must be one of ('full', 'valid', 'same')")
+        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {mode!r}.")
     m = a.shape[-1]
     if m == 0:
-        raise ValueError("len(a) must be at least 1.")
+        raise ValueError(f"len(a) must be at least 1; got shape {a.shape}.")
 
     def one(a: Any) -> Array:
         zero = lax.full((), 0, a.dtype)
@@ -335,7 +339,7 @@ def helmert(n: int, full: bool = False) -> Array:
     Raises ValueError for n below 1.
     """
     if n < 1:
-        raise ValueError(f"n must be a positive integer, got {n}")
+        raise ValueError(f"n must be a positive integer; got {n}.")
     kind = default_float()
     row, column = _table(n, n, kind)
     length = lax.sqrt(lax.mul(row, lax.add(row, lax.full_like(row, 1))))
@@ -462,11 +466,11 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     f, s = arrays("leslie", f, s)
     f, s = _vectors(f), _vectors(s)
     n = f.shape[-1]
-    if s.shape[-1] != n - 1:
-        raise ValueError(f"Incorrect lengths for f and s: the last axis of s must have one element less than f has; "
-                         f"got {f.shape} and {s.shape}")
     if n < 2:
-        raise ValueError("The length of f must be at least 2.")
+        raise ValueError(f"The length of f along the last axis must be at least 2; got shape {f.shape}.")
+    if s.shape[-1] != n - 1:
+        raise ValueError("Incorrect lengths for f and s. The length of s along the last axis must be one less than the "
+                         f"length of f; got f shape {f.shape} and s shape {s.shape}.")
     f, s = promote_dtypes(f, s)
 
     def one(f: Any, s: Any) -> Array:

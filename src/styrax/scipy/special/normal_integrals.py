@@ -184,9 +184,12 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     Returns:
       an array of the shape of `x`.
     """
-    if not (isinstance(series_order, int) and 0 <= series_order <= _LOG_NDTR_TERMS):
-        kind = ValueError if isinstance(series_order, int) else TypeError
-        raise kind(f"log_ndtr takes an int from 0 to {_LOG_NDTR_TERMS} as series_order, got {series_order!r}")
+    if not isinstance(series_order, int):
+        raise TypeError("series_order must be a Python integer.")
+    if series_order < 0:
+        raise ValueError("series_order must be non-negative.")
+    if series_order > _LOG_NDTR_TERMS:
+        raise ValueError(f"series_order must be <= {_LOG_NDTR_TERMS}.")
     x = _normal(x)
     function = _log_ndtrs.get(series_order)
     if function is None:
