@@ -210,6 +210,41 @@ def test_ufunc_methods() -> None:
     assert (jnp.add.nin, jnp.add.nout, jnp.add.nargs, jnp.add.identity) == (2, 1, 2, 0)
 
 
+HALVES = "jnp.frompyfunc(lambda a, b: a + b / 2, 2, 1, identity=0)"
+
+
+def test_methods_of_ufuncs_that_change_the_dtype() -> None:
+    oracle.check_values(f"""
+        jnp.logical_xor.reduce(i)
+        jnp.logical_xor.accumulate(x)
+        jnp.logical_and.accumulate(i)
+        jnp.logical_xor.at(i, jnp.array([0, 0, 2]), 2, inplace=False)
+        jnp.logical_or.reduceat(i, jnp.array([0, 2]))
+        jnp.logaddexp.accumulate(i)
+        jnp.logaddexp.at(u, jnp.array([0, 0]), 2, inplace=False)
+        jnp.logaddexp2.reduce(i)
+        jnp.logaddexp2.accumulate(b)
+        {HALVES}.reduce(i)
+        {HALVES}.reduce(i, axis=None, initial=1.5)
+        {HALVES}.reduce(i[:0])
+        {HALVES}.accumulate(i)
+        {HALVES}.accumulate(i[:0])
+        {HALVES}.reduceat(x, jnp.array([0, 2]))
+        {HALVES}.at(b, jnp.array([0, 0]), jnp.array([2, 3]), inplace=False)
+        jnp.maximum.at(i, 0, 2.5, inplace=False)
+        jnp.minimum.at(b, jnp.array([0, 2]), jnp.array([-3, 4]), inplace=False)
+        jnp.add.at(b, jnp.array([0, 1]), jnp.array([False, True]), inplace=False)
+        jnp.multiply.at(b, jnp.array([0, 1]), jnp.array([False, True]), inplace=False)
+        jnp.subtract.accumulate(x, axis=None)
+        jnp.subtract.accumulate(m, axis=(0, 1))
+        jnp.add.reduceat(x, jnp.array([0, 2]), axis=None)
+    """)
+    # JAX's loops stop at these, whose types change on the way
+    np.testing.assert_allclose(jnp.logaddexp.reduceat(jnp.arange(3), jnp.array([0, 2])),
+                               np.logaddexp.reduceat(np.arange(3.0), [0, 2]), rtol=1e-6)
+    assert jnp.ufunc(lambda a, b: a, 2, 1, reduceat=lambda a, indices, axis, dtype: a + axis).reduceat(1, 0) == 1
+
+
 def test_gradients() -> None:
     oracle.check_values("""
         jax.grad(lambda z: jnp.logaddexp(z, 0.).sum())(x)

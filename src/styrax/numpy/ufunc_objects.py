@@ -10,8 +10,10 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.shape_struct import ShapeDtypeStruct
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import hide_frames
+from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, Index, Scalar
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -25,6 +27,7 @@ from .promotion import (
     check_arraylike,
     convert,
     dtype_of,
+    promote_args_inexact,
     shape_of,
     unwrap,
     user_dtype,
@@ -45,7 +48,7 @@ class ufunc:
     def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
                  nargs: int | None = None, identity: Scalar | None = None, call: Callable[..., Any] | None = None,
                  reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
-                 at: str | None = None):
+                 at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None):
         self._func, self._call = func, call or func
         self.nin = operator.index(nin)
         self.nout = operator.index(nout)
@@ -54,7 +57,7 @@ class ufunc:
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__
         self.__qualname__ = self.__name__
-        self._reduce, self._accumulate, self._at = reduce, accumulate, at
+        self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
 
     def __hash__(self) -> int:
         return hash((self._func, self.__name__, self.identity, self.nin, self.nout))
@@ -152,13 +155,20 @@ def _static_jit(function: Callable[..., Any], name: str, *static: str) -> Callab
     return jit(function, static_argnames=("ufunc_", *static))
 
 
+def _result_dtype(ufunc_: ufunc, *operands: Any) -> Any:
+    """The dtype that the function's results have for elements of these arrays."""
+    from styrax.transforms.looking import eval_shape
+
+    scalars = [ShapeDtypeStruct((), x.dtype, weak_type=x.weak_type) for x in operands]
+    return eval_shape(ufunc_._call, *scalars).dtype
+
+
 def _reduce_entry(a: Any, *, ufunc_: ufunc, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     if ufunc_._reduce is not None:
         return ufunc_._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
     (a,) = arrays(f"{ufunc_.__name__}.reduce", a)
     a = asarray(a)
-    result = a.dtype if dtype is None else user_dtype(dtype, "reduce")
-    a = convert(a, result)
+    a = convert(a, _result_dtype(ufunc_, a, a) if dtype is None else user_dtype(dtype, "reduce"))
     if axis is None or isinstance(axis, (tuple, list)):
         axes = axis_indices(axis, a.ndim)
         kept = tuple(i for i in range(a.ndim) if i not in axes)
@@ -209,7 +219,9 @@ def _accumulate_entry(a: Any, *, ufunc_: ufunc, axis: int, dtype: Any) -> Any:
     a = asarray(a)
     if a.ndim == 0:
         raise ValueError("cannot accumulate on a scalar")
-    a = convert(a, a.dtype if dtype is None else user_dtype(dtype, "accumulate"))
+    a = convert(a, _result_dtype(ufunc_, a, a) if dtype is None else user_dtype(dtype, "accumulate"))
+    if axis is None or isinstance(axis, (tuple, list)):
+        raise ValueError("accumulate does not allow multiple axes")
     axis = axis_index(axis, a.ndim)
     if a.shape[axis] == 0:
         return a
@@ -235,7 +247,8 @@ def _at_entry(a: Any, indices: Any, b: Any, *, ufunc_: ufunc) -> Any:
         return scatter(a, indices, convert(ufunc_._call(gather_elements(a, indices)), a.dtype), "set")
     a, b = (asarray(x) for x in arrays(f"{ufunc_.__name__}.at", a, b))
     if ufunc_._at is not None:
-        return scatter(a, indices, b, ufunc_._at)
+        return ufunc_._at(a, indices, b)
+    a = convert(a, _result_dtype(ufunc_, a, b))
     parts = indices if isinstance(indices, tuple) else (indices,)
     parts = tuple(asarray(p) if not isinstance(p, slice) else p for p in parts)
     if any(isinstance(p, slice) for p in parts):
@@ -257,12 +270,18 @@ def _reduceat_entry(a: Any, indices: Any, *, ufunc_: ufunc, axis: int, dtype: An
     from .clipping import clip
     from .selection import take
 
+    if ufunc_._reduceat is not None:
+        return ufunc_._reduceat(a, indices, axis=axis, dtype=dtype)
     a, indices = (asarray(x) for x in arrays(f"{ufunc_.__name__}.reduceat", a, indices))
-    a = a if dtype is None else convert(a, user_dtype(dtype, "reduceat"))
+    # an element may stand alone, as it is: the results are of a dtype that holds it, too
+    a = convert(a, dtypes.promote_types(a.dtype, _result_dtype(ufunc_, a, a)) if dtype is None else
+                user_dtype(dtype, "reduceat"))
     if indices.ndim != 1:
         raise ValueError("reduceat: indices must be one-dimensional")
     if a.ndim == 0:
         raise ValueError("reduceat: a must have 1 or more dimensions")
+    if axis is None or isinstance(axis, (tuple, list)):
+        raise ValueError("reduceat requires a single integer axis.")
     axis = axis_index(axis, a.ndim)
     size = a.shape[axis]
     count = indices.shape[0]
@@ -321,9 +340,8 @@ def _log_reduce(base_two: bool) -> Callable[..., Any]:
              where: Any = None) -> Any:
         from styrax.nn.exponentials import logsumexp
 
-        a = asarray(a)
-        if dtype is not None:
-            a = convert(a, user_dtype(dtype, "reduce"))
+        a = asarray(a) if dtype is None else convert(asarray(a), user_dtype(dtype, "reduce"))
+        (a,) = promote_args_inexact("logaddexp.reduce", a)
         factor = np.log(2.0)
         x = lax.mul(a, convert(factor, a.dtype)) if base_two else a
         out = logsumexp(x, axis=axis, keepdims=keepdims, where=where)
@@ -335,16 +353,43 @@ def _log_reduce(base_two: bool) -> Callable[..., Any]:
     return call
 
 
+def _scattering(kind: str, of_bools: str | None = None) -> Callable[..., Any]:
+    """`at` in the dtype of the array that is changed, by a scatter; for bools, which have no sums, by another."""
+
+    def call(a: Any, indices: Any, b: Any) -> Any:
+        from .updates import scatter
+
+        if of_bools is not None and a.dtype == np.bool_:
+            return scatter(a, indices, convert(b, a.dtype), of_bools)
+        return scatter(a, indices, b, kind)
+
+    return call
+
+
+def _extreme(kind: str) -> Callable[..., Any]:
+    """`at` of `maximum` or `minimum`, in the dtype that the operands have together, by a scatter."""
+
+    def call(a: Any, indices: Any, b: Any) -> Any:
+        from .updates import scatter
+
+        dtype = _result_dtype(maximum, a, b)
+        return scatter(convert(a, dtype), indices, convert(b, dtype), kind)
+
+    return call
+
+
 def _binary(function: Callable[..., Any], identity: Any, reduce: Any = None, accumulate: Any = None,
-            at: str | None = None) -> ufunc:
+            at: Callable[..., Any] | None = None) -> ufunc:
     return ufunc(function, 2, 1, identity=identity, reduce=reduce, accumulate=accumulate, at=at)
 
 
-add = _binary(binary.add, 0, _lazily("reductions", "sum"), _lazily("accumulations", "cumsum"), "add")
-multiply = _binary(binary.multiply, 1, _lazily("reductions", "prod"), _lazily("accumulations", "cumprod"), "mul")
-subtract = _binary(binary.subtract, None, at="sub")
-maximum = _binary(binary.maximum, None, _lazily("reductions", "max"), at="max")
-minimum = _binary(binary.minimum, None, _lazily("reductions", "min"), at="min")
+add = _binary(binary.add, 0, _lazily("reductions", "sum"), _lazily("accumulations", "cumsum"),
+              _scattering("add", "max"))
+multiply = _binary(binary.multiply, 1, _lazily("reductions", "prod"), _lazily("accumulations", "cumprod"),
+                   _scattering("mul", "min"))
+subtract = _binary(binary.subtract, None, at=_scattering("sub"))
+maximum = _binary(binary.maximum, None, _lazily("reductions", "max"), at=_extreme("max"))
+minimum = _binary(binary.minimum, None, _lazily("reductions", "min"), at=_extreme("min"))
 logical_and = _binary(binary.logical_and, True, _lazily("reductions", "all"))
 logical_or = _binary(binary.logical_or, False, _lazily("reductions", "any"))
 logical_xor = _binary(binary.logical_xor, False)
