@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax._src import dtypes as theirs
 
+import styrax.numpy
 from styrax.core.settings import config as config_module
 from styrax.core.types import dtypes
 
@@ -337,3 +338,10 @@ def test_safe_to_cast():
         expected = outcome(theirs.safe_to_cast, a, b)
         ours = dtypes.safe_to_cast(a, b)
         assert ours == (expected if isinstance(expected, bool) else False), (a, b)
+
+
+@pytest.mark.parametrize("to", [np.float32, np.float64, np.bool_, np.int32, jnp.bfloat16, jnp.int4, "f4", float])
+def test_casts_between_scalar_types(to):
+    for x in (np.float32, np.bool_, jnp.int8, jnp.bfloat16, "i4", int, np.arange(2), np.dtype("complex64")):
+        for rule in ("safe", "same_kind"):
+            assert styrax.numpy.can_cast(x, to, rule) == jnp.can_cast(x, to, rule)

@@ -228,7 +228,13 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
       TypeError: for numbers, and for what is no dtype.
       ValueError: for other rules.
     """
-    return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)  # type: ignore[arg-type]
+    return np.can_cast(_dtype_within(from_), _dtype_within(to), casting)  # type: ignore[arg-type]
+
+
+def _dtype_within(x: Any) -> Any:
+    """The dtype of an array or of one of our scalar types; NumPy's types have a `dtype`, too, which is none."""
+    dtype = getattr(x, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) else x
 
 
 def isscalar(element: Object) -> builtins.bool:
