@@ -500,3 +500,50 @@ def test_a_loop_called_at_once_whose_condition_reads_what_its_body_writes():
     for bound, turns in ((5, 2), (9, 4)):
         assert styrax.lax.while_loop(lambda _, bound=bound: ref[0] < bound, body, 0) == turns
         assert ref[0] == bound
+
+
+UPDATES = {
+    "written": lambda package, ref, i: package.ref.set(ref, ..., i * 2.0),
+    "swapped": lambda package, ref, i: package.ref.swap(ref, ..., ref[...] * 2 + i),
+    "added to": lambda package, ref, i: package.ref.addupdate(ref, ..., i + 1.0),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", UPDATES)
+def test_examples_that_leave_a_loop_keep_their_references(name, jitted):
+    def program(package):
+        def loop(ref, turns):
+            def body(i):
+                UPDATES[name](package, ref, i)
+                return i + 1
+
+            return package.lax.while_loop(lambda i: i < turns, body, 0)
+
+        def local(turns):
+            ref = package.new_ref(0.0)
+            return loop(ref, turns), ref[...]
+
+        vmap, turns = package.vmap, np.array([1, 3, 0])
+        wrap = package.jit if jitted else lambda f: f
+        ref, table = (package.new_ref(package.numpy.zeros(shape)) for shape in ((3,), (2, 3)))
+        wrap(vmap(loop))(ref, turns)
+        wrap(vmap(vmap(loop)))(table, np.stack([turns, turns + 1]))
+        return ref[...], table[...], np.asarray(wrap(vmap(local))(turns)[1])
+
+    assert_same(program)
+
+
+def test_a_loop_over_examples_reads_a_reference_that_all_share():
+    shared, own = styrax.new_ref(5.0), styrax.new_ref(styrax.numpy.zeros(3))
+
+    def loop(own, turns):
+        def body(i):
+            own[...] += shared[...]
+            return i + 1
+
+        return styrax.lax.while_loop(lambda i: i < turns, body, 0)
+
+    styrax.vmap(loop)(own, np.array([1, 3, 0]))
+    np.testing.assert_array_equal(own[...], [5, 15, 0])
+    assert shared[...] == 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from styrax.core.hooks import lax
@@ -10,7 +10,7 @@ from styrax.core.programs import dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Var
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import AbstractRef
-from styrax.core.types.effects import WriteEffect, counted_effects, ordered_effects, per_device_effects
+from styrax.core.types.effects import AccumEffect, WriteEffect, counted_effects, ordered_effects, per_device_effects
 from styrax.transforms import ad, batching, partial
 from styrax.transforms.in_turn import by_device, refuse_collectives
 from styrax.transforms.references import ref_get, ref_set
@@ -32,8 +32,9 @@ def _while_jvp(
 ) -> tuple[list[Any], list[Any]]:
     nonzero = [type(t) is not ad.Zero for t in tangents]
     if any(nz and isinstance(get_aval(p), AbstractRef) for p, nz in zip(primals, nonzero, strict=True)):
-        return _jvp_on_contents(primals, tangents, dict(
-            cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts))
+        return ad.jvp_flat(_on_contents(primals, dict(
+            cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts,
+        )), primals, tangents)
     _, consts_nz, carry_nz = split_list(nonzero, [cond_nconsts, body_nconsts])
     while True:
         body, nonzero_out = ad.jvp_jaxpr(body_jaxpr, consts_nz + carry_nz, carry_nz)
@@ -62,23 +63,29 @@ def _while_jvp(
     ]
 
 
-def _jvp_on_contents(
-    primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
-) -> tuple[list[Any], list[Any]]:
-    """The derivative of a loop that changes references: of one over their contents, which can be split in what is
-    known beforehand and what is linear."""
-    avals = [get_aval(p) for p in primals]
+def _changed(body: ClosedJaxpr) -> set[int]:
+    """The arguments of a body that are references which it changes."""
+    return {e.input_index for e in body.effects if isinstance(e, (WriteEffect, AccumEffect))}
 
-    def run(*args: Any) -> list[Any]:
-        refs = {id(p): x for p, x, a in zip(primals, args, avals, strict=True) if isinstance(a, AbstractRef)}
+
+def _on_contents(args: Sequence[Any], params: dict[str, Any]) -> Callable[..., list[Any]]:
+    """A loop that changes references, as a function of the same arguments whose loop carries their contents.
+
+    Such a loop can be split in what is known beforehand and what is linear, and its carries selected by a predicate.
+    """
+    avals = [get_aval(x) for x in args]
+    changed = {id(args[params["cond_nconsts"] + i]) for i in _changed(params["body_jaxpr"])}
+
+    def run(*given: Any) -> list[Any]:
+        refs = {id(x): new for x, new, a in zip(args, given, avals, strict=True) if isinstance(a, AbstractRef)}
         contents = {key: ref_get(ref) for key, ref in refs.items()}
-        given = [contents.get(id(p), x) for p, x in zip(primals, args, strict=True)]
-        changed, outs = _while_discharge(avals, (), *given, **params)
-        for key, new in {id(p): new for p, new in zip(primals, changed, strict=True) if new is not None}.items():
+        read = [contents.get(id(x), new) for x, new in zip(args, given, strict=True)]
+        left, outs = _while_discharge(avals, (), *read, **params)
+        for key, new in {id(x): new for x, new in zip(args, left, strict=True) if id(x) in changed}.items():
             ref_set(refs[key], (), new)
         return outs
 
-    return ad.jvp_flat(run, primals, tangents)
+    return run
 
 
 def _with_more_carries(cond: ClosedJaxpr, avals: Sequence[Any], position: int) -> ClosedJaxpr:
@@ -175,8 +182,9 @@ def _while_batch(
     """With a batched predicate the whole carry is batched, and the predicate has the axis in front.
 
     Such a loop runs as long as the predicate holds for some example, and leaves the carries of the
-    others as they are; what it prints it prints for all of them. A predicate that has axes from earlier
-    batching and not from this one keeps them in front; the carries have this axis behind them.
+    others as they are, and the contents of references with them; what it prints it prints for all of
+    them. A predicate that has axes from earlier batching and not from this one keeps them in front; the
+    carries have this axis behind them.
     """
     found = body_jaxpr.effects | cond_jaxpr.effects
     if not axis_data.devices and ordered_effects.filter_in(counted_effects.filter_in(found)):
@@ -200,11 +208,10 @@ def _while_batch(
     pred_axes = [0 if pred_batched else None]
     cond, _ = batching.batch_jaxpr_axes(cond_jaxpr, axis_data, cond_dims + carry_dims, pred_axes)
     body, _ = batching.batch_jaxpr_axes(body_jaxpr, axis_data, body_dims + carry_dims, carry_dims)
-    if pred_batched and any(isinstance(e, WriteEffect) for e in body_jaxpr.effects):
-        raise NotImplementedError(
-            "State effect not supported in vmap-of-while: the loop writes to a reference and its condition "
-            "is batched."
-        )
+    if pred_batched and _changed(body_jaxpr):
+        return batching.batch_flat(_on_contents(args, dict(
+            cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts,
+        )), args, dims, axis_data)
     if pred_batched and axis_data.devices and per_device_effects.filter_in(found):
         refuse_collectives("while_loop", axis_data, found)
         return by_device(axis_data, lambda *args: while_p.bind(
