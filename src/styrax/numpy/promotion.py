@@ -38,9 +38,9 @@ def is_array(x: Any) -> TypeGuard[Array]:
 
 
 def is_arraylike(x: Any) -> bool:
-    """Whether functions take `x` as an operand: arrays, tracers, NumPy arrays and scalars, Python numbers."""
+    """Whether functions take `x` as an operand: arrays, tracers of arrays, NumPy arrays and scalars, Python numbers."""
     return (type(x) is Array
-            or isinstance(x, (Array, Tracer, bool, int, float, complex, np.ndarray, np.number, np.bool_))
+            or isinstance(x, (Array, bool, int, float, complex, np.ndarray, np.number, np.bool_))
             or _is_extension_scalar(x) or hasattr(x, "__jax_array__"))
 
 

@@ -348,6 +348,9 @@ class AbstractRef(AbstractValue):
     def ndim(self) -> int:
         return len(self.shape)
 
+    def __len__(self) -> int:
+        return len(self.inner_aval)  # type: ignore[arg-type]
+
     @property
     def size(self) -> Any:
         return self.inner_aval.size  # type: ignore[attr-defined]

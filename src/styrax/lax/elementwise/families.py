@@ -20,7 +20,7 @@ from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
-from styrax.core.types.avals import ShapedArray
+from styrax.core.types.avals import AbstractRef, ShapedArray
 from styrax.core.types.promotion_lattice import float0_error
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
@@ -185,13 +185,19 @@ def all_weak(avals: Sequence[Any]) -> bool:
 
 
 def standard_abstract_eval(
+    name: str,
     shape_rule: Callable[..., tuple],
     dtype_rule: Callable[..., Any],
     weak_type_rule: Callable[..., bool] | None = None,
 ) -> Callable[..., ShapedArray]:
-    """An abstract evaluation put together from rules of shape, dtype and weak type."""
+    """An abstract evaluation put together from rules of shape, dtype and weak type, of operands that are no references.
+    """
 
     def abstract_eval(*avals: Any, **params: Any) -> ShapedArray:
+        if AbstractRef in map(type, avals):
+            ref = next(a for a in avals if type(a) is AbstractRef)
+            raise ValueError(f"Attempting to pass a Ref {ref.str_short()} to a primitive: {name} -- did you forget to "
+                             "unpack ([...]) the ref?")
         dtype = dtype_rule(*avals, **params)
         shape = shape_rule(*avals, **params)
         weak = all_weak(avals) if weak_type_rule is None else weak_type_rule(*avals, **params)
@@ -218,7 +224,7 @@ def standard_primitive(
     or, of an elementwise operation, `scalar` the code of one element.
     """
     prim = Primitive(name)
-    prim.def_abstract_eval(standard_abstract_eval(shape_rule, dtype_rule, weak_type_rule))
+    prim.def_abstract_eval(standard_abstract_eval(name, shape_rule, dtype_rule, weak_type_rule))
     if loops is not None:
         rules.loops[prim] = loops
     if scalar is not None:
