@@ -48,17 +48,18 @@ def _referent(x: Any) -> Any:
     return x
 
 
+def any_references(leaves: Sequence[Any]) -> bool:
+    return any(isinstance(x, Ref) for x in leaves)
+
+
 def check_arguments(leaves: Sequence[Any], captured: Sequence[Any], traced_for: str, info: DebugInfo) -> None:
     """Raises ValueError where a reference is passed twice, or passed to a function that knows it already."""
     first: dict[int, int] = {}
     known = {id(_referent(x)) for x in captured}
     for i, x in enumerate(leaves):
-        if isinstance(x, AbstractRef):  # the type of a reference in its place
+        if not isinstance(x, Ref):  # but arrays, or the type of a reference in its place
             continue
-        aval = get_aval(x)
-        if not isinstance(aval, AbstractRef):
-            continue
-        names, x = info.arg_names, _referent(x)
+        aval, names, x = get_aval(x), info.arg_names, _referent(x)
         if id(x) in first:
             raise ValueError(
                 f"only one reference to a mutable array may be passed as an argument to a function, but when tracing "
@@ -71,9 +72,18 @@ def check_arguments(leaves: Sequence[Any], captured: Sequence[Any], traced_for: 
 
 
 def check_rule_results(outs: Sequence[Any], out_tree: tree.PyTreeDef, what: str) -> None:
-    """Raises ValueError where a rule of the user's own returns a reference."""
+    """Raises ValueError where a function with a rule of its own, or the rule, returns a reference."""
     for i, x in enumerate(outs):
-        if isinstance(x, (Tracer, Ref)) and isinstance(get_aval(x), AbstractRef):
+        if isinstance(x, Ref):
             raise ValueError(f"{what} returned a mutable array reference of type {get_aval(x).str_short()} at output "
                              f"tree path {leaf_path(out_tree, i)}, but mutable array references cannot be returned "
                              "there.")
+
+
+def check_residuals(residuals: Sequence[Any], arguments: Sequence[Any], what: str) -> None:
+    """Raises ValueError where a forward rule keeps a reference that it was not given."""
+    given = {id(_referent(x)) for x in arguments}
+    for x in residuals:
+        if isinstance(x, Ref) and id(_referent(x)) not in given:
+            raise ValueError(f"{what} returned a mutable array reference of type {get_aval(x).str_short()} at output "
+                             "tree path [1] that was not an argument.")

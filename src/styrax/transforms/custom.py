@@ -22,7 +22,7 @@ from ..core.trees.tree import tree_map
 from ..core.types import dtypes
 from ..core.types.avals import as_bound, typed
 from ..core.types.typing import Function, PyTree
-from .aliasing import check_arguments, check_rule_results
+from .aliasing import any_references, check_arguments, check_residuals, check_rule_results
 from .calls import tangent_dtype
 from .custom_arguments import call_eagerly, check_leaves, positions, resolve_kwargs, split, without_tangents
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
@@ -271,9 +271,16 @@ class custom_vjp(NestedRules, Generic[P, R]):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
-        if state.trace.is_eval:
-            return call_eagerly(self.fun, values, self.nondiff_argnums)
+        primal = f"custom_vjp primal function {name}"
         nondiff, dynamic, fixed = split(values, self.nondiff_argnums)
+        leaves, in_tree = tree.tree_flatten(dynamic)
+        fun = _Primal(self.fun, in_tree, fixed)
+        if any_references(leaves):
+            check_arguments(leaves, (), "custom_vjp", fun.debug_info)
+        if state.trace.is_eval:
+            out = call_eagerly(self.fun, values, self.nondiff_argnums)
+            check_rule_results(*tree.tree_flatten(out), primal)
+            return out
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):
             raise errors.UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -281,10 +288,7 @@ class custom_vjp(NestedRules, Generic[P, R]):
                 "custom_vjp functions; instead, nondiff_argnums should only be used for arguments that can't be or "
                 "contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should "
                 "typically not be indicated as nondiff_argnums.")
-        leaves, in_tree = tree.tree_flatten(dynamic)
         check_leaves(leaves)
-        fun = _Primal(self.fun, in_tree, fixed)
-        check_arguments(leaves, (), "custom_vjp", fun.debug_info)
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
@@ -301,6 +305,7 @@ class custom_vjp(NestedRules, Generic[P, R]):
         bwd.__name__ = function_name(self.bwd)
         outs = custom_vjp_call_p.bind(*leaves, subfuns=(fun, fwd, bwd), out_trees=lambda: fun.structure,
                                       symbolic_zeros=self.symbolic_zeros)
+        check_rule_results(outs, fun.structure, primal)
         return tree.tree_unflatten(fun.structure, outs)
 
 
@@ -346,6 +351,7 @@ class _Rule:
                 f"{self.fun.out_tree}.")
         self.fun.out_tree = out_tree
         residuals, residual_tree = tree.tree_flatten(pair[1])
+        check_residuals(residuals, primals, f"custom_vjp fwd function {rule_name}")
         in_avals = [get_aval(p) for p in primals]
 
         def pull(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:

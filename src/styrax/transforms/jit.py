@@ -356,19 +356,20 @@ class PjitFunction(Generic[P, R]):
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s) without running it."""
         key, leaves = self._signature.of(args, kwargs, False)
-        return stages.Traced(self._traced_or_refused(key), module_signature.given_shardings(leaves))
+        return stages.Traced(self._traced_or_refused(key, leaves), module_signature.given_shardings(leaves))
 
-    def _traced_or_refused(self, key: Key) -> Specialisation:
-        """The program of a key. ValueError for static arguments without a hash."""
-        if tracing.active:  # sizes under trace have no place in a cache
-            return self._trace(key)
-        try:
-            return self._traced(key)
+    def _traced_or_refused(self, key: Key, leaves: Sequence[Any]) -> Specialisation:
+        """The program of a key. ValueError for static arguments without a hash, and for references passed twice."""
+        try:  # sizes under trace have no place in a cache
+            program = self._trace(key) if tracing.active else self._traced(key)
         except TypeError:
-            error = self._signature.unhashable(key)
+            error = None if tracing.active else self._signature.unhashable(key)
             if error is None:
                 raise
             raise error from None
+        if program.takes_refs:
+            check_arguments(leaves, program.captured, "jit", program.whole.jaxpr.debug_info)
+        return program
 
     def traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Specialisation:
         """The program for these arguments (arrays or `ShapeDtypeStruct`s), as the function's calls have it.
@@ -380,10 +381,7 @@ class PjitFunction(Generic[P, R]):
             key, leaves = self._signature.of(args, kwargs, False)
         except OverflowError:
             raise self._signature.overflow(args, kwargs) from None
-        program = self._traced_or_refused(key)
-        if program.takes_refs:
-            check_arguments(leaves, program.captured, "jit", program.whole.jaxpr.debug_info)
-        return program
+        return self._traced_or_refused(key, leaves)
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:

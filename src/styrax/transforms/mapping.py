@@ -12,10 +12,11 @@ from ..core.trees import tree, tree_paths
 from ..core.types import avals
 from ..core.types.avals import MappingSpec
 from ..core.types.typing import AxisName, Function, PyTree
+from .aliasing import any_references, check_arguments
 from .batch import AxisData, batch_flat, broadcast, matchaxis
 from .containers import containers, stacked, structure_of_elements
 from .flattening import FlatFunction
-from .naming import argument_names, check_callable, leaf_path, wraps
+from .naming import LateInfo, argument_names, check_callable, leaf_path, wraps
 from .views import any_view
 from .vmappable import is_spec, over_arrays, vmappables
 
@@ -94,6 +95,8 @@ def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None
                              f"positional arguments passed to the function, but got len(in_axes)={len(in_axes)}, "
                              f"len(args)={len(args)}")
         leaves, in_tree = tree.tree_flatten((args, kwargs))
+        if any_references(leaves):
+            check_arguments(leaves, (), "vmap", LateInfo("vmap", fun, lambda: (args, kwargs)))
         if type(in_axes) is int:
             dims: list[Any] = [in_axes] * len(leaves)
             if kwargs and in_axes != 0:
