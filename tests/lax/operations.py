@@ -129,6 +129,10 @@ def _cases():
         name = np.dtype(dtype).name
         yield Case(f"f32_to_{name}", _op("convert_element_type", new_dtype=dtype), MILD)
         yield Case(f"{name}_to_f32", _op("convert_element_type", new_dtype=F32), MILD.astype(dtype))
+    powers = np.array([0x400000, 0x400001, 0x7FFFFF, 0x800000, 0xBFFFFF, 0xC00000, 0x7F3FFFFF, 0x7F400000], np.uint32)
+    powers = np.concatenate([powers.view(F32), numbers, np.array([1, 3, 5, 0.75, 1e-45, -1e-45], F32)])
+    yield Case("f32_to_float8_e8m0fnu", _op("convert_element_type", new_dtype=ml_dtypes.float8_e8m0fnu), powers)
+    yield Case("i32_to_float8_e8m0fnu", _op("convert_element_type", new_dtype=ml_dtypes.float8_e8m0fnu), INTS)
     for dtype in (np.int32, np.uint32, np.int16, np.uint8):
         yield Case(f"bits_f32_{np.dtype(dtype).name}", _op("bitcast_convert_type", new_dtype=dtype), EDGES,
                    differentiable=True)

@@ -111,6 +111,10 @@ def _contractions():
     yield dot_general("c64", C, C, (((1,), (1,)), ((), ())))
     yield dot_general("preferred_f32", BF, BF, (((1,), (1,)), ((), ())), preferred_element_type=np.float32)
     yield dot_general("preferred_i32", U8, U8, (((1,), (1,)), ((), ())), preferred_element_type=np.int32)
+    for kind, x in {"f32": F, "bf16": BF}.items():  # (a sum of floats, and then an integer)
+        for preferred in (np.int8, np.uint32, np.bool_):
+            yield dot_general(f"{kind}_preferred_{np.dtype(preferred).name}", x, x, (((1,), (1,)), ((), ())),
+                              preferred_element_type=preferred)
     yield case("bf16", lambda lax, x, y: lax.dot_general(x, y, (((1,), (1,)), ((), ()))), BF, BF, tolerance=1e-2)
     yield case("mixed", lambda lax, x, y: lax.dot_general(x, y, (((0,), (0,)), ((), ()))), BF, F, tolerance=1e-2)
     yield dot_general("highest", F, F, (((1,), (1,)), ((), ())), precision="highest")

@@ -502,7 +502,21 @@ def narrow(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int)
         up = f.op(f"select {c} {nan}, {i32} {quiet}, {i32} {up}")
         down = f.op(f"lshr {i32} {up}, {splat('16', 'i32', lanes)}")
         return f.op(f"trunc {i32} {down} to {vector('i16', lanes)}")
-    return _narrow_8(f, x, bits, target, lanes)
+    return _narrow_8(f, x, bits, target, lanes) if ml_dtypes.finfo(target).nmant else _narrow_to_power(f, bits, lanes)
+
+
+def _narrow_to_power(f: Block, bits: str, lanes: int) -> str:
+    """Powers of two of float32's exponents, halves up, as ml_dtypes has it: neither 0 nor negative numbers are any."""
+    i32, c = vector("i32", lanes), vector("i1", lanes)
+    # Of the smallest, 2**-127, the exponent is 0: it is subnormal, and what lies above it is the next.
+    normal = f.op(f"icmp uge {i32} {bits}, {splat(str(1 << 23), 'i32', lanes)}")
+    up = f.op(f"zext {c} {normal} to {i32}")
+    up = f.op(f"add {i32} {up}, {splat(str((1 << 22) - 1), 'i32', lanes)}")
+    code = f.op(f"lshr {i32} {f.op(f'add {i32} {bits}, {up}')}, {splat('23', 'i32', lanes)}")
+    before = f.op(f"add {i32} {bits}, {splat('-1', 'i32', lanes)}")  # (comparing floats takes subnormal ones for 0)
+    positive = f.op(f"icmp ult {i32} {before}, {splat(str(0x7F7FFFFF), 'i32', lanes)}")
+    code = f.op(f"select {c} {positive}, {i32} {code}, {i32} {splat('255', 'i32', lanes)}")
+    return f.op(f"trunc {i32} {code} to {vector('i8', lanes)}")
 
 
 def _narrow_8(f: Block, x: str, bits: str, target: ScalarType, lanes: int) -> str:

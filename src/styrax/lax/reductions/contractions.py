@@ -242,6 +242,13 @@ def product_dtype(lhs: Any, rhs: Any) -> Any:
     return max(lhs, rhs, key=names.index)
 
 
+def _result_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
+    """The dtype of what becomes a product: of floats, their sum, also where integers are asked for."""
+    if dtypes.kind(out) in "iub" and dtypes.kind(lhs) == dtypes.kind(rhs) == "f":
+        return product_dtype(lhs, rhs)
+    return out
+
+
 def _accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
     """The dtype in which the CPU adds up products."""
     if np.dtype(out) == np.bool_:
@@ -260,12 +267,18 @@ def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: A
     out = b.avals_out[0]
     lhs_free = [d for d in range(len(lhs.shape)) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(len(rhs.shape)) if d not in rhs_contract and d not in rhs_batch]
+    result = _result_dtype(lhs.dtype, rhs.dtype, out.dtype)
+
+    def finished(total: Any) -> Any:
+        return total if total.dtype == out.dtype else b.value(
+            out.shape, out.dtype, lambda i: b.cast(b.cast(total.at(i), result), out.dtype))
+
     # of vectors: elementwise products, and a sum
     holds, chooses = (None if lhs_free or rhs_free else getattr(x, "condition", None) for x in (lhs, rhs))
-    by_library = b.contract(lhs, rhs, dimension_numbers, out.dtype) if holds is None and chooses is None else None
+    by_library = b.contract(lhs, rhs, dimension_numbers, result) if holds is None and chooses is None else None
     if by_library is not None:
-        return by_library
-    wide = _accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
+        return finished(by_library)
+    wide = _accumulation_dtype(lhs.dtype, rhs.dtype, result)
     batch_count = len(lhs_batch)
     lhs = b.materialize_if_reused(lhs, b.product([rhs.shape[d] for d in rhs_free]))
     rhs = b.materialize_if_reused(rhs, b.product([lhs.shape[d] for d in lhs_free]))
@@ -292,10 +305,7 @@ def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: A
 
     ranges = b.few([lhs.shape[d] for d in lhs_contract])
     combine = "or" if wide == np.bool_ else "add"
-    total = b.reduce(out.shape, ranges, [wide], combine, (b.const(0, wide),), body)[0]
-    if wide == np.dtype(out.dtype):
-        return total
-    return b.value(out.shape, out.dtype, lambda i: b.cast(total.at(i), out.dtype))
+    return finished(b.reduce(out.shape, ranges, [wide], combine, (b.const(0, wide),), body)[0])
 
 
 def _dot_hlo(
