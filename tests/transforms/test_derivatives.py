@@ -59,6 +59,10 @@ jax.jvp(jnp.sin, (1.,), (1. + 0j,))
 jax.jvp(jnp.sin, (jnp.float16(1.),), (1.,))
 jax.jvp(lambda x, y: {'a': x * y, 'b': 3.}, (2., 3.), (1., 0.))
 jax.jvp(lambda x: x.astype(int), (2.,), (1.,))
+[repr(y) for y in jax.jvp(lambda x: x + 1, (2.,), (1.,))]
+[repr(y) for y in jax.jvp(lambda x: x - x3, (x3,), (x3,))]
+[repr(y) for y in jax.jvp(lambda x: x, (2.,), (1.,))]
+[repr(y) for y in jax.jvp(lambda x: jnp.add(1, x), (jnp.float32(2.),), (np.float32(1.),))]
 """
 VJP = """
 jax.vjp(jnp.sin, 1.)[1](1.)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..core import hooks
+from ..core.arrays.array import Array
 from ..core.arrays.constants import constant
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
 from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
-from ..core.tracing.trace import get_aval
+from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import ShapedArray, shaped, typed
@@ -92,8 +93,18 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
         outs, tangents_out = jvp_flat(flat, values, directions)
     check_outputs(outs[:flat.num_outs])
     n = flat.num_outs
-    result = flat.results(outs), tree.tree_unflatten(flat.structure, map(instantiate_zeros, tangents_out[:n]))
+    result = flat.results(outs), tree.tree_unflatten(flat.structure, map(_beside, outs[:n], tangents_out[:n]))
     return (*result, flat.aux(outs)) if has_aux else result
+
+
+def _beside(result: Any, tangent: Any) -> Any:
+    """A result's tangent as an array if the result is one, though it is a number of the caller's that came through."""
+    tangent = instantiate_zeros(tangent)
+    if not isinstance(result, (Array, Tracer)) or isinstance(tangent, (Array, Tracer)):
+        return tangent
+    aval = get_aval(result).to_tangent_aval()
+    # Tangents of integers are arrays of NumPy's, which alone have their dtype; those of other kinds are the kinds' own.
+    return tangent if aval.is_high or aval.dtype == dtypes.float0 else constant(tangent, aval)
 
 
 def _marked(aval: Any) -> str:
