@@ -96,3 +96,14 @@ def test_no_transform_of_length_zero(name: str) -> None:
         for transform in (getattr(m.numpy.fft, name), m.jit(getattr(m.numpy.fft, name))):
             with pytest.raises(ValueError):
                 transform(X[:, :0])
+
+
+@pytest.mark.parametrize("operand", [np.array(["1", "2"]), np.array([None, None]), np.array([b"1", b"2"]),
+                                     np.array(["2020-01-01"], "datetime64[D]"), np.array([3], "timedelta64[s]")],
+                         ids=lambda x: str(x.dtype))
+def test_what_is_no_number(operand: np.ndarray) -> None:
+    """NumPy would read some of these as numbers."""
+    for m in (styrax, jax):
+        for function in (m.numpy.sin, m.numpy.exp2, m.numpy.mean, m.scipy.special.erf):
+            with pytest.raises(TypeError):
+                function(operand)

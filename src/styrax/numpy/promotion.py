@@ -153,9 +153,15 @@ def result_typed(*args: Any) -> Typed:
 
 
 def to_inexact(dtype: Any) -> Any:
-    """`dtype` itself where it is inexact, float64 for integers of 64 bits, float32 for others."""
+    """`dtype` itself where it is inexact, float64 for integers of 64 bits, float32 for others.
+
+    Raises TypeError for dtypes of texts, objects and times, which NumPy would read as numbers.
+    """
     if dtypes.issubdtype(dtype, np.inexact):
         return dtype
+    if getattr(dtype, "kind", "V") in "SUOMm":
+        raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are supported by "
+                        "JAX.")
     return np.dtype(np.float64 if dtypes.itemsize_bits(dtype) == 64 else np.float32)
 
 
