@@ -277,14 +277,53 @@ REFUSED: dict[str, Any] = {
     "box": lambda m, k: k.integrate_box(m.numpy.zeros(2), m.numpy.ones(2)),
     "mean": lambda m, k: k.integrate_gaussian(m.numpy.zeros(3), m.numpy.eye(2)),
     "covariance": lambda m, k: k.integrate_gaussian(m.numpy.zeros(2), m.numpy.eye(3)),
+    "list": lambda m, k: k([[1.0], [2.0]]),
+    "list of points of a logarithm": lambda m, k: k.logpdf([[1.0], [2.0]]),
+    "list of weights": lambda m, k: m.scipy.stats.gaussian_kde(m.numpy.arange(2.0), weights=[1.0, 2.0]),
+    "complex points": lambda m, k: k.pdf(m.numpy.ones(2, complex)),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_density_estimates_refuse(name: str) -> None:
     data = np.random.default_rng(3).standard_normal((2, 9)).astype(np.float32)
-    with pytest.raises((NotImplementedError, ValueError)) as theirs:
+    with pytest.raises((NotImplementedError, TypeError, ValueError)) as theirs:
         REFUSED[name](jax, jax.scipy.stats.gaussian_kde(data))
     with pytest.raises(theirs.type) as ours:
         REFUSED[name](styrax, styrax.scipy.stats.gaussian_kde(data))
     assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize(("data", "weights", "at"), [
+    ("float32", "float64", "float32"), ("float64", "float32", "float32"), ("int32", "float64", "float32"),
+    ("bfloat16", "float32", "bfloat16"), ("float32", "int32", "float64"), ("float32", "float32", "float32"),
+])
+def test_density_estimates_have_the_dtype_of_all_arguments(data: str, weights: str, at: str) -> None:
+    def found(package: Any) -> Any:
+        with package.enable_x64(True):
+            jnp = package.numpy
+            estimate = package.scipy.stats.gaussian_kde(jnp.arange(6).astype(data) ** 2,
+                                                        weights=jnp.arange(1, 7).astype(weights))
+            return (estimate.dataset, estimate.weights, estimate.neff, estimate.covariance,
+                    estimate(jnp.arange(3).astype(at)), estimate.resample(package.random.key(0), (3,)))
+
+    for ours, theirs in zip(found(styrax), found(jax), strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mode", "rankdata"])
+@pytest.mark.parametrize(("policy", "phrase"), [
+    ("omit", "Logic for `nan_policy` of omit is not implemented"),
+    ("raise", "we cannot know whether `x` contains nans"),
+])
+def test_policies_for_nan(name: str, policy: str, phrase: str) -> None:
+    for package in (jax, styrax):
+        with pytest.raises(NotImplementedError, match=phrase):
+            getattr(package.scipy.stats, name)(np.ones(3, np.float32), nan_policy=policy)
+
+
+def test_lists_of_counts_are_refused() -> None:
+    for package in (jax, styrax):
+        with pytest.raises(TypeError, match="requires ndarray or scalar arguments, got <class 'list'> at position 0"):
+            package.scipy.stats.betabinom.logpmf([1.0, 2.0], 3, 1.0, 2.0)

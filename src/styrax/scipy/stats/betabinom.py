@@ -9,7 +9,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import add, greater, greater_equal, logical_and, subtract
 from styrax.numpy.broadcasting import choose_elements
-from styrax.numpy.promotion import promote_args_inexact, typed
+from styrax.numpy.promotion import arrays, promote_args_inexact, typed
 from styrax.numpy.rounding import floor
 from styrax.scipy import special
 from styrax.transforms.fused import fused
@@ -31,8 +31,9 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
     Returns:
       a float array of the shape of the arguments broadcast together.
     """
-    weak = all(typed(x)[1] for x in (k, n, a, b, loc))
-    k, n, a, b, loc = promote_args_inexact("betabinom.logpmf", k, n, a, b, loc)
+    given = arrays("betabinom.logpmf", k, n, a, b, loc)
+    weak = all(typed(x)[1] for x in given)
+    k, n, a, b, loc = promote_args_inexact("betabinom.logpmf", *given)
     hits = subtract(floor(k), loc)
     misses = subtract(n, hits)
     # C(n, k) = 1 / ((n + 1)·B(n - k + 1, k + 1))

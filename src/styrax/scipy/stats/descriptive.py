@@ -45,6 +45,17 @@ class ModeResult(NamedTuple):
     count: Any
 
 
+def _check_nan_policy(name: str, policy: str) -> None:
+    """Raises for every way to treat NaNs but that of letting them through."""
+    if policy not in ("propagate", "omit", "raise"):
+        raise ValueError(f"Illegal nan_policy value {policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
+    if policy == "omit":
+        raise NotImplementedError(f"Logic for `nan_policy` of {policy} is not implemented")
+    if policy == "raise":
+        raise NotImplementedError(f"In order to best JIT compile `{name}`, we cannot know whether `x` contains nans. "
+                                  f"Look for them outside of the `{name}` function.")
+
+
 @partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent value along an axis, the smallest of several, and how often it occurs.
@@ -65,10 +76,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     """
     (a,) = arrays("mode", a)
     a = asarray(a)
-    if nan_policy not in ("propagate", "omit", "raise"):
-        raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
-    if nan_policy != "propagate":
-        raise NotImplementedError(f"Logic for `nan_policy` of {nan_policy} is not implemented")
+    _check_nan_policy("mode", nan_policy)
     a = atleast_1d(a)
     shape = a.shape
     if axis is None:
@@ -123,10 +131,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     """
     (a,) = arrays("rankdata", a)
     a = asarray(a)
-    if nan_policy not in ("propagate", "omit", "raise"):
-        raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
-    if nan_policy != "propagate":
-        raise NotImplementedError(f"Logic for `nan_policy` of {nan_policy} is not implemented")
+    _check_nan_policy("rankdata", nan_policy)
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise ValueError(f"unknown method '{method}'")
     if axis is not None:
@@ -216,17 +221,17 @@ class gaussian_kde:
             raise NotImplementedError("gaussian_kde does not support complex data")
         if dataset.size <= 1:
             raise ValueError("`dataset` input should have multiple elements.")
-        (dataset,) = promote_dtypes_inexact(dataset)
-        self.dataset = dataset
-        if weights is not None:
-            weights = atleast_1d(convert(asarray(unwrap(weights)), dataset.dtype))
+        if weights is None:
+            (self.dataset,) = promote_dtypes_inexact(dataset)
+            self.weights = lax.full((self.n,), 1.0 / self.n, self.dataset.dtype)
+        else:
+            check_arraylike("gaussian_kde", weights)
+            self.dataset, weights = promote_dtypes_inexact(dataset, atleast_1d(asarray(unwrap(weights))))
             if weights.ndim != 1:
                 raise ValueError("`weights` input should be one-dimensional.")
             if weights.shape[0] != self.n:
                 raise ValueError("`weights` input should be of length n")
             self.weights = divide(weights, lax.reduce_sum(weights, (0,)))
-        else:
-            self.weights = lax.full((self.n,), 1.0 / self.n, dataset.dtype)
         self.neff = divide(1, lax.reduce_sum(lax.square(self.weights), (0,)))
         self._set_width(bw_method)
 
@@ -280,27 +285,29 @@ class gaussian_kde:
         self.covariance = multiply(data_covariance, lax.square(asarray(factor)))
         self.inv_cov = divide(inv(data_covariance), lax.square(asarray(factor)))
 
-    def _log_terms(self, points: Any) -> Array:
+    def _log_terms(self, name: str, points: Any) -> Array:
         """The logarithms of the normal densities of all pairs of a data point (rows) and a point (columns)."""
         from styrax.numpy.linalg import slogdet
 
+        check_arraylike(name, points)
         points = atleast_2d(asarray(unwrap(points)))
+        if dtypes.issubdtype(points.dtype, np.complexfloating):
+            raise NotImplementedError("gaussian_kde does not support complex coordinates")
         d, m = points.shape
         if d != self.d:
             if d == 1 and m == self.d:
                 points = lax.reshape(points, (self.d, 1))
             else:
                 raise ValueError(f"points have dimension {d}, dataset has dimension {self.d}")
-        difference = subtract(lax.expand_dims(convert(points, self.dataset.dtype), (1,)),
-                              lax.expand_dims(self.dataset, (2,)))
+        difference = subtract(lax.expand_dims(points, (1,)), lax.expand_dims(self.dataset, (2,)))
         flat = lax.reshape(difference, (self.d, math.prod(difference.shape[1:])))
         energy = lax.reduce_sum(lax.mul(flat, dot(self.inv_cov, flat)), (0,))
-        normaliser = add(multiply(self.d, np.log(2 * np.pi)), slogdet(self.covariance)[1])
+        normaliser = add(self.d * math.log(2 * math.pi), slogdet(self.covariance)[1])
         return lax.reshape(multiply(-0.5, add(energy, normaliser)), difference.shape[1:])
 
     def evaluate(self, points: Any) -> Array:
         """The estimated density at points, given as columns."""
-        return dot(self.weights, lax.exp(self._log_terms(points)))
+        return dot(self.weights, lax.exp(self._log_terms("evaluate", points)))
 
     __call__ = evaluate
 
@@ -312,12 +319,13 @@ class gaussian_kde:
         """The logarithm of the estimated density at points, given as columns."""
         from styrax.nn.exponentials import logsumexp
 
-        return logsumexp(self._log_terms(x), axis=0, b=lax.expand_dims(self.weights, (1,)))
+        return logsumexp(self._log_terms("logpdf", x), axis=0, b=lax.expand_dims(self.weights, (1,)))
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the estimate times a normal density. Raises ValueError for one of other dimensions."""
         from . import multivariate_normal
 
+        check_arraylike("integrate_gaussian", mean, cov)
         mean, cov = atleast_1d(asarray(mean)), atleast_2d(asarray(cov))
         if mean.shape != (self.d,):
             raise ValueError(f"mean does not have dimension {self.d}")
