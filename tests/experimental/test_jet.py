@@ -158,6 +158,7 @@ RULES = {
     "zero": lambda jax, j, x: j.zero_prop(jax.lax.floor_p, (x,), ([x, x],)),
     "derivative": lambda jax, j, x: j.deriv_prop(jax.lax.erf_p, jax.numpy.sin, (x,), ([x, 2 * x, 3 * x],)),
     "factorial": lambda jax, j, x: j.fact(5),
+    "coefficients": lambda jax, j, x: j.jet2(jax.numpy.exp, (x,), ([x, 2 * x],)),
     "sum": lambda jax, j, x: j.jet_rules[jax.lax.add_p]((x, x), ([x, x], [x, x])) if jax.__name__ == "jax" else (
         x + x, [x + x, x + x]),
     "zeros": lambda jax, j, x: jax.tree.leaves([j.zero_series, j.zero_term]),

@@ -84,6 +84,22 @@ def jet(fun: Function, primals: Sequence[ArrayLike], series: Sequence[Sequence[A
     return tree.tree_unflatten(flat.structure, outs), tree.tree_unflatten(flat.structure, out_terms)
 
 
+def jet2(fun: Function, primals: Sequence[ArrayLike], series: Sequence[Sequence[ArrayLike]],
+         factorial_scaled: bool = False, **_: PyTree) -> tuple[PyTree, PyTree]:
+    """`jet` of coefficients of power series instead of derivatives.
+
+    Args:
+      fun: a function of arrays that gives a tree of arrays.
+      primals: its arguments, arrays.
+      series: for each argument the coefficients of the curve's power series there, from the first on; as many for each.
+      factorial_scaled: whether these are derivatives after all.
+
+    Returns:
+      `(result, terms)`: the function's result, and a tree like it with a list of coefficients for each array.
+    """
+    return jet(fun, primals, series, factorial_scaled=factorial_scaled)
+
+
 def _as_term(x: Any) -> Array:
     x = jnp.asarray(x)
     return x if jnp.issubdtype(x.dtype, jnp.inexact) else x * 1.0  # integers move, too, at speeds that are none
@@ -144,5 +160,5 @@ def def_comp(prim: Primitive, comp: Function, **kwargs: PyTree) -> None:
 
 __all__ = [
     "JetTrace", "JetTracer", "ZeroSeries", "ZeroTerm", "call_param_updaters", "def_comp", "def_deriv", "deflinear",
-    "defzero", "deriv_prop", "fact", "jet", "jet_rules", "linear_prop", "zero_prop", "zero_series", "zero_term",
+    "defzero", "deriv_prop", "fact", "jet", "jet2", "jet_rules", "linear_prop", "zero_prop", "zero_series", "zero_term",
 ]
