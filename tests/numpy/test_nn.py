@@ -125,3 +125,22 @@ def test_operands_of_attention_of_lower_rank(arguments: str) -> None:
             "q": package.numpy.asarray(np.sin(np.arange(120.0)).reshape(2, 3, 4, 5).astype(np.float32))})
 
     oracle.assert_same(attend(styrax), attend(jax), arguments, 2e-5, 1e-6)
+
+
+@pytest.mark.parametrize("function", [
+    lambda m, y: m.nn.logsumexp(y, axis="i"), lambda m, y: m.nn.logsumexp(y, axis=(0, "i"), b=y - 1),
+    lambda m, y: m.nn.logmeanexp(y, axis="i"), lambda m, y: m.nn.logmeanexp(y, axis=("i", 0), where=y > 1),
+])
+def test_sums_of_exponentials_over_mapped_axes(function: Any) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    ours, theirs = (m.vmap(lambda y, m=m: function(m, y), axis_name="i")(x) for m in (styrax, jax))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_what_is_refused() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for m in (styrax, jax):
+        with pytest.raises(ValueError, match="Unknown algorithm 'none'"):
+            m.nn.standardize(x, algorithm="none")
+        with pytest.raises(ValueError, match="must be a float"):
+            m.nn.initializers.he_normal()(m.random.key(0), (2, 3), int)

@@ -451,7 +451,7 @@ def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, v
         elif algorithm == "stable":
             variance = mean_(square(subtract(x, mean)), axis, keepdims=True, where=where)
         else:
-            raise ValueError(f"Unsupported algorithm: {algorithm}. Supported algorithms are 'fast' and 'stable'.")
+            raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
     return multiply(subtract(x, mean), lax.rsqrt(add(variance, epsilon)))
 
 

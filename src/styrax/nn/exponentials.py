@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -15,7 +14,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import asarray
-from styrax.numpy.moments import count_where
+from styrax.numpy.moments import count, count_where
 from styrax.numpy.promotion import (
     arrays,
     axis_indices,
@@ -29,6 +28,7 @@ from styrax.numpy.promotion import (
     unwrap,
 )
 from styrax.numpy.reductions import max as max_
+from styrax.numpy.reductions import split_axes
 from styrax.numpy.reductions import sum as sum_
 from styrax.transforms.fused import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -55,7 +55,7 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
 
     Args:
       a: exponents; integers are taken as floats.
-      axis: an int, several, or None for all.
+      axis: an int, several, or None for all. Names of mapped axes may be among them.
       b: factors, which broadcast with `a`.
       keepdims: whether reduced axes stay, with size 1.
       return_sign: whether the result is a pair of the logarithm of the modulus and the sign; otherwise a
@@ -80,16 +80,18 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
         a = asarray(a)
     if where is not None:
         a = choose_elements(unwrap(where), a, 0)
-    shape = shape_of(a)
-    axes = axis_indices(static_axis(axis), len(shape))
+    axis, names = split_axes(static_axis(axis))
+    axes = axis_indices(axis, len(shape_of(a)))
+    reduced: Any = (*names, *axes)
     real = np.empty(0, a.dtype).real.dtype if dtypes.issubdtype(a.dtype, np.complexfloating) else a.dtype
-    largest = max_(lax.real(a) if real != a.dtype else a, axis=axes, keepdims=keepdims, where=where, initial=-np.inf)
+    largest = max_(lax.real(a) if real != a.dtype else a, axis=reduced, keepdims=keepdims, where=where,
+                   initial=-np.inf)
     largest = lax.stop_gradient(lax.select(lax.is_finite(largest), largest, lax.full_like(largest, 0)))
     with_axes = largest if keepdims else lax.expand_dims(largest, axes)
     terms = lax.exp(lax.sub(a, convert(with_axes, a.dtype) if real != a.dtype else with_axes))
     if b is not None:
         terms = lax.mul(terms, b)
-    total = sum_(terms, axis=axes, keepdims=keepdims, where=where)
+    total = sum_(terms, axis=reduced, keepdims=keepdims, where=where)
     sign = lax.sign(total)
     if return_sign or real == a.dtype:
         total = lax.abs(total)
@@ -116,8 +118,7 @@ def _logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None,
     (x,) = promote_dtypes_inexact(*arrays("logmeanexp", x))
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
-        shape = shape_of(x)
-        number: Any = lax.log(convert(math.prod(shape[i] for i in axis_indices(axis, len(shape))), dtype_of(total)))
+        number: Any = lax.log(convert(count(shape_of(x), static_axis(axis)), dtype_of(total)))
     else:
         number = lax.log(count_where(unwrap(where), shape_of(x), axis, keepdims, dtype_of(total)))
     return lax.sub(total, number)

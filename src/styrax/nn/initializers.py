@@ -249,9 +249,9 @@ def variance_scaling(scale: ArrayLike, mode: str, distribution: str, in_axis: in
             if complex_kind:
                 deviation = lax.div(lax.sqrt(variance), np.asarray(0.95311164380491208, kind))
                 return placed(_complex_truncated_normal(key, 2, shape, kind), out_sharding) * deviation
+            numbers = random.truncated_normal(key, -2, 2, shape, kind, out_sharding=out_sharding)
             # The deviation of the standard normal distribution cut off at ±2.
-            deviation = lax.div(lax.sqrt(variance), np.asarray(0.87962566103423978, kind))
-            return random.truncated_normal(key, -2, 2, shape, kind, out_sharding=out_sharding) * deviation
+            return numbers * lax.div(lax.sqrt(variance), np.asarray(0.87962566103423978, kind))
         raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
 
     return init

@@ -31,12 +31,12 @@ from .promotion import (
     unwrap,
     user_dtype,
 )
-from .reductions import _HALF, _check_mask, _no_out, _reduce, _split_axes, sum
+from .reductions import _HALF, _check_mask, _no_out, _reduce, split_axes, sum
 
 
 def count(shape: tuple, axis: Any) -> int:
     """How many elements are reduced into one. Raises IndexError for an axis that the shape does not have."""
-    axis, names = _split_axes(axis)
+    axis, names = split_axes(axis)
     mapped = lax.axis_size(names) if names else 1
     axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
     return math.prod(shape[i] for i in axes) * mapped
@@ -226,7 +226,7 @@ def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, r
         check_arraylike("average", a)
         (a,) = arrays("average", a)
         axis = static_axis(axis)
-        if not _split_axes(axis)[1]:
+        if not split_axes(axis)[1]:
             axis_indices(axis, len(shape_of(a)))
         mean_ = globals()["mean"](a, axis, keepdims=keepdims)
         if not returned:

@@ -55,7 +55,7 @@ def _check_mask(name: str, where: Any) -> None:
         raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={dtype!r}.")
 
 
-def _split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:
+def split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:
     """A static axis argument without names, and the names."""
     if not isinstance(axis, tuple):
         return axis, ()
@@ -83,7 +83,7 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
     """
     a = a if is_array(a) else unwrap(_checked(name, a))
     _check_mask(name, where)
-    axis, names = _split_axes(static_axis(axis))
+    axis, names = split_axes(static_axis(axis))
     axes = axis_indices(axis, len(shape_of(a)))
     if names:
         if name not in _OVER_NAMES:
