@@ -229,6 +229,12 @@ def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) 
     raise ValueError(f"Unsupported mode: {mode}")
 
 
+def _power_of_two_above(x: Any) -> Array:
+    """The least power of two that is not less, for positive numbers of float32."""
+    bits = lax.add(lax.bitcast_convert_type(x, np.int32), np.int32((1 << 23) - 1))
+    return lax.bitcast_convert_type(lax.bitwise_and(bits, np.int32(0xFF << 23)), np.float32)
+
+
 def _quantised(x: Any, config: BlockScaleConfig) -> Array:
     """`x` rounded to a block-scaled format along its last axis, as floats."""
     kind = np.dtype(np.float32)
@@ -238,10 +244,13 @@ def _quantised(x: Any, config: BlockScaleConfig) -> Array:
     axis = blocks.ndim - 1
     top = float(dtypes.finfo(config.data_type).max)
     scales = lax.div(lax.reduce_max(lax.abs(blocks), (axis,)), convert(top, kind))
+    if dtypes.finfo(config.scale_type).nmant == 0:  # a nearer power of two below would make elements overflow
+        scales = _power_of_two_above(lax.max(scales, convert(2.0**-126, kind)))
     scales = convert(convert(scales, np.dtype(config.scale_type)), kind)
     wide = lax.broadcast_in_dim(scales, blocks.shape, tuple(range(axis)))
     safe = choose_elements(lax.eq(wide, convert(0, kind)), lax.full_like(wide, 1), wide)
-    rounded = convert(convert(lax.div(blocks, safe), np.dtype(config.data_type)), kind)
+    scaled = lax.clamp(convert(-top, kind), lax.div(blocks, safe), convert(top, kind))
+    rounded = convert(convert(scaled, np.dtype(config.data_type)), kind)
     return lax.reshape(lax.mul(rounded, wide), x.shape)
 
 
