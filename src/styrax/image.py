@@ -117,7 +117,7 @@ def _resampled(image: Array, shape: tuple[int, ...], dims: Sequence[int], scale:
                translation: Sequence[Any], method: ResizeMethod, antialias: bool, precision: PrecisionLike) -> Array:
     (image,) = promote_dtypes_inexact(image)
     if not dims:
-        return image
+        return jnp.asarray(image)
     letters = "".join(chr(97 + i) for i in range(image.ndim))
     result = "".join(c.upper() if i in dims else c for i, c in enumerate(letters))
     matrices = [_weights(image.shape[d], shape[d], s, t, method, antialias).astype(image.dtype)

@@ -133,7 +133,8 @@ def test_cosines(name):
 @pytest.mark.filterwarnings("ignore:nperseg")
 @pytest.mark.parametrize("kwargs", [
     {"detrend": "linear"}, {"nperseg": 64, "nfft": 100, "noverlap": 16}, {"return_onesided": False, "nperseg": 64},
-    {"window": np.hanning(40).astype(np.float32), "nperseg": 40, "fs": 10.0}], ids=lambda kwargs: "-".join(kwargs))
+    {"window": np.hanning(40).astype(np.float32), "nperseg": 40, "fs": 10.0},
+    {"nperseg": 40.5, "nfft": 48.0, "noverlap": np.float32(8)}], ids=lambda kwargs: "-".join(kwargs))
 def test_spectra(kwargs):
     ours, theirs = styrax.scipy.signal, jax.scipy.signal
     x, z = draw((2, 130)), draw((2, 130), "irfft")
@@ -144,6 +145,13 @@ def test_spectra(kwargs):
         for got, want in zip(gots, wants, strict=True):
             assert got.shape == want.shape and got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5 * max(1, np.abs(want).max()))
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 60), -1), ((2, 50), 0)])
+def test_signals_that_do_not_fit(shape, axis):
+    for module in (jax, styrax):
+        with pytest.raises(ValueError, match="x and y cannot be broadcast together"):
+            module.scipy.signal.csd(np.ones((2, 60), np.float32), np.ones(shape, np.float32), axis=axis)
 
 
 def test_inverse_spectra():

@@ -91,6 +91,7 @@ CALLS = {
     "scales": lambda p: p.image.scale_and_translate(p.numpy.ones(2), (7,), (0,), np.ones(2), np.ones(1), "linear"),
     "lists": lambda p: p.image.scale_and_translate(p.numpy.ones(2), (7,), (0,), [1.0], [1.0], "linear"),
     "no axes": lambda p: p.image.scale_and_translate(p.numpy.ones(2), (2,), (), np.ones(0), np.ones(0), "linear"),
+    "no axes of NumPy": lambda p: p.image.scale_and_translate(np.ones(2), (2,), (), np.ones(0), np.ones(0), "linear"),
     "integers": lambda p: p.image.scale_and_translate(p.numpy.arange(2), (3,), (0,), np.ones(1, int), np.ones(1, int),
                                                       "cubic"),
     "precision": lambda p: p.image.resize(p.numpy.ones(2), (7,), "linear", precision="foo"),

@@ -28,15 +28,13 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .spectral import stft as stft
     from .spectral import welch as welch
 
-_MODES = "mode must be one of ['full', 'same', 'valid']"
-
 __getattr__, __dir__, _ = _names(__name__, {"scipy.spectral": "csd istft stft welch"})
 
 
 def _convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
     """Convolution along all axes. The result of "same" and "valid" is that of the larger operand first."""
     if mode not in ("full", "same", "valid"):
-        raise ValueError(_MODES)
+        raise ValueError("mode must be one of ['full', 'same', 'valid']")
     if in1.ndim != in2.ndim:
         raise ValueError("in1 and in2 must have the same number of dimensions")
     if in1.size == 0 or in2.size == 0:
@@ -193,7 +191,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | 
 
     in1, in2 = (asarray(x) for x in promote_dtypes_inexact(*arrays("fftconvolve", in1, in2)))
     if mode not in ("full", "same", "valid"):
-        raise ValueError(_MODES)
+        raise ValueError("mode must be one of ['same', 'full', 'valid']")
     if in1.ndim != in2.ndim:
         raise ValueError("in1 and in2 should have the same dimensionality")
     if axes is None:

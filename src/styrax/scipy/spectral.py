@@ -52,10 +52,10 @@ def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array | np.nda
     return values, nperseg
 
 
-def _static(name: str, x: Any, default: int) -> int:
+def _static(name: str, x: Any, default: int, kind: Callable[[Any], int] = operator.index) -> int:
     if x is None:
         return default
-    return concrete_or_error(operator.index, x, f"{name} of a spectrum has to be static")
+    return concrete_or_error(kind, x, f"{name} of a spectrum has to be static")
 
 
 def _segments(x: Any, length: int, step: int) -> Array:
@@ -96,6 +96,14 @@ def _scale(values: Array, fs: Any, scaling: str) -> Array:
     return lax.div(convert(1, values.dtype), total)
 
 
+def _broadcast(*shapes: tuple[int, ...]) -> bool:
+    try:
+        lax.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
+
+
 def _of_nothing(x: Any, y: Any, axis: int, dtype: Any) -> tuple[Any, Any, Any]:
     """What there is of signals without elements, along their last axes."""
     shape = (*lax.broadcast_shapes(x.shape[:-1], y.shape[:-1]), min(x.shape[-1], y.shape[-1]))
@@ -119,20 +127,22 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     dtype, complex_dtype = x.dtype, to_complex(x.dtype)
     x = moveaxis(x, axis, -1)
     y = x if same else moveaxis(y, axis, -1)
+    if not _broadcast(x.shape[:-1], y.shape[:-1]):
+        raise ValueError("x and y cannot be broadcast together.")
     if not same and x.shape[-1] != y.shape[-1]:
         longest = max(x.shape[-1], y.shape[-1])
         x, y = (pad(v, [(0, 0)] * (v.ndim - 1) + [(0, longest - v.shape[-1])]) for v in (x, y))
     if nperseg is not None:
-        nperseg = _static("nperseg", nperseg, 0)
+        nperseg = _static("nperseg", nperseg, 0, int)
         if nperseg < 1:
             raise ValueError("nperseg must be a positive integer")
     values, nperseg = _window(window, nperseg, x.shape[-1])
     if x.size == 0 or y.size == 0:
         return _of_nothing(x, y, axis, complex_dtype)
-    nfft = _static("nfft", nfft, nperseg)
+    nfft = _static("nfft", nfft, nperseg, int)
     if nfft < nperseg:
         raise ValueError("nfft must be greater than or equal to nperseg.")
-    noverlap = _static("noverlap", noverlap, nperseg // 2)
+    noverlap = _static("noverlap", noverlap, nperseg // 2, int)
     if noverlap >= nperseg:
         raise ValueError("noverlap must be less than nperseg.")
     step = nperseg - noverlap
