@@ -204,10 +204,8 @@ class Parser:
         while self.kind != end:
             self.dimension = len(sizes)
             if self.kind == "ELLIPSIS":
-                if self.like is None:
-                    raise self.error("spec contains ... but no 'like' shape was given")
+                sizes += self._taken_from_like("...", len(sizes))
                 self.take()
-                sizes += self.like[len(sizes):]
                 if self.kind not in ("COMMA", end) or self.kind == "COMMA" and self.tokens[self.at + 1][0] != end:
                     raise self.error(f"expecting one of {{{end}}} but found {self.kind}")
             else:
@@ -229,21 +227,28 @@ class Parser:
         return False
 
     def _one(self, position: int) -> Size:
-        like = None if self.like is None or position >= len(self.like) else self.like[position]
         if self.kind == "NAME" and self.tokens[self.at][1] == "_":
-            if self.like is None:
-                raise self.error("spec contains ... but no 'like' shape was given")
-            if position >= len(self.like):
-                raise self.error(f"cannot resolve placeholder '_' because we parsed {position} already and 'like' "
-                                 f"shape has only {len(self.like)} dimensions")
+            (size,) = self._taken_from_like("_", position)
             self.take()
-            if like is None:
-                raise self.error(f"unexpected placeholder for unknown dimension; like={tuple(self.like)}")
-            return like
+            return size
         size = self.expression()
-        if like is not None and type(like) is int and type(size) is int and size != like:
-            raise self.error(f"different size {size} for known dimension; like={tuple(self.like or ())}")
+        if type(size) is int and self.like is not None and position < len(self.like) and size != self.like[position]:
+            raise self.error(f"different size {size} for known dimension; like={tuple(self.like)}")
         return size
+
+    def _taken_from_like(self, placeholder: str, position: int) -> tuple[Size, ...]:
+        """The sizes that a placeholder stands for: one for `_`, all that remain for `...`."""
+        if self.like is None:
+            raise self.error("spec contains ... but no 'like' shape was given")
+        whole = tuple(self.like)
+        if position + (placeholder == "_") > len(whole):
+            raise self.error(f"cannot resolve placeholder '{placeholder}' because we parsed {position} already and "
+                             f"'like' shape has only {len(whole)} dimensions")
+        sizes = whole[position:position + 1] if placeholder == "_" else whole[position:]
+        if None in sizes:
+            self.dimension = position + sizes.index(None)
+            raise self.error(f"unexpected placeholder for unknown dimension; like={whole}")
+        return sizes
 
     def whole(self) -> Size:
         """One expression, and nothing else."""
