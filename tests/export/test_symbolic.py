@@ -58,6 +58,10 @@ SCOPES = {
     "equal": (["a == b"], "a-b; a; a==b; a>=b"),
     "constant": (["a == 3"], "a; a+b; a*b"),
     "product": (["a*b == 6"], "a*b; a; a*b>=6"),
+    "chained": (["a >= b + 8", "c <= b", "b <= 4"], "a*a>=81; a*c>=9; a*b>=18; b*c<=16; 2*b*c<=31; a//2>=4; a*b>=19"),
+    "never": (["a <= 0"], "a>=1; a==1; a+b"),
+    "contrary": (["a >= 5", "a <= 2"], "a>=3; a<=10; a==7"),
+    "contrary sum": (["max(a, b) <= 0"], "a>=3"),
     "bounded": (["a >= 8"], "a>=8; a>=9; a>3; a<8; a-8>=0; 2*a>=16; a//2>=4; a%9"),
 }
 
@@ -79,6 +83,8 @@ SPECIFICATIONS = [
     "'a', constraints=['a > 3']", "'a', constraints=['foo']", "'a', constraints='a>=2'", "'a', constraints=['a == 3']",
     "'a,b', constraints=['a==b']", "'a,b', constraints=['2*a==b']", "'a,...', like=(1,2,3)", "'_,a', like=(1,2)",
     "'...', like=(1,2)", "'a,..,', like=(1,2)", "'a', like=(1,2)", "'2,_', like=(1,2)", "None, like=(1,2)",
+    "'...', like=(None,)", "'a, ...', like=(2, None)", "'..., a', like=(None,)", "'a, ...', like=()",
+    "'3', like=(None,)", "'a, 3', like=(2, None)", "'a, _', like=(2, None)", "'_', like=()",
 ]
 
 
@@ -91,6 +97,14 @@ def test_specifications(arguments):
         except Exception as error:
             found.append((type(error).__name__, str(error).split(". Parsed")[0]))
     assert found[0] == found[1]
+
+
+def test_contradictory_constraints_are_named():
+    a, b, c = export.symbolic_shape("a, b, c", constraints=["a >= b", "b >= c", "c >= a + 1"])
+    assert a + b == b + a  # no comparison of orders asks for the constraints
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Unsatisfiable constraint: c >= a \\+ 1"):
+            assert c >= 2
 
 
 def test_scopes_do_not_mix():

@@ -145,16 +145,23 @@ def _factor_interval(factor: Factor, scope: SymbolicScope) -> tuple[Bound, Bound
 
 
 def _variable_interval(name: str, scope: SymbolicScope) -> tuple[Bound, Bound]:
-    """What the facts about a variable alone say of it: they are `coefficient*name + constant >= 0`."""
+    """What each fact says of a variable: it is `coefficient*name + rest >= 0`, with a rest of other variables."""
+    monomial = ((name, 1),)
+    telling = [(fact[monomial], {m: c for m, c in fact.items() if m != monomial}) for fact in scope.facts
+               if monomial in fact and all(m == monomial or _without(name, m) for m in fact)]
     low: Bound = 1
     high: Bound = math.inf
-    monomial = ((name, 1),)
-    for fact in scope.facts:
-        coefficient = fact.get(monomial)
-        if coefficient is not None and len(fact) == 1 + (() in fact):
-            bound = Fraction(-fact.get((), 0)) / coefficient
+    for coefficient, rest in sorted(telling, key=lambda pair: sum(map(bool, pair[1]))):
+        scope.bounds[name] = low, high  # for facts about this variable that those about others lead to
+        bound = _lower({m: -Fraction(c) / coefficient for m, c in rest.items()}, scope, 0) if coefficient > 0 else \
+            -_lower({m: Fraction(c) / coefficient for m, c in rest.items()}, scope, 0)
+        if not math.isinf(bound):
             low, high = (max(low, math.ceil(bound)), high) if coefficient > 0 else (low, min(high, math.floor(bound)))
     return low, high
+
+
+def _without(name: str, monomial: Monomial) -> bool:
+    return all(isinstance(factor, str) and factor != name for factor, _ in monomial)
 
 
 def _quotient(x: Bound, y: Bound) -> Bound:

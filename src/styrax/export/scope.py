@@ -41,6 +41,7 @@ class SymbolicScope:
         self.facts: list[Mapping[Monomial, int]] = []  # polynomials that are at least 0
         self.rules: list[tuple[Monomial, int, Mapping[Monomial, int]]] = []  # coefficient*monomial -> polynomial
         self.bounds: dict[Any, Any] = {}  # what `bounds` found out
+        self.possible = 0  # so many of the constraints are known to be possible together
         self.texts = tuple(constraints_str)
         self._created = _caller()
         for text in constraints_str:
@@ -60,8 +61,7 @@ class SymbolicScope:
             raise ValueError(f"Unsatisfiable explicit constraint: {text}")
         if sign != "==":
             self.constraints.append((text, "geq", difference))
-            if isinstance(difference, SymbolicDim):
-                self.facts.append(difference.terms)
+            self.facts += _facts_of("geq", terms_of(difference))
             self.bounds.clear()
             return
         self._equate(text, left, right)
@@ -79,8 +79,7 @@ class SymbolicScope:
             self._equate(f"{whole} == {dividend}", whole, dividend)
         self.constraints.append((text, "eq", left - right))
         self.rules.append((monomial, coefficient, terms_of(right)))
-        difference = add_terms(terms, terms_of(right), -1)
-        self.facts += [difference, {m: -c for m, c in difference.items()}]
+        self.facts += _facts_of("eq", add_terms(terms, terms_of(right), -1))
         self.bounds.clear()
 
     def rewrite(self, terms: Mapping[Monomial, int]) -> Mapping[Monomial, int]:
@@ -106,9 +105,28 @@ class SymbolicScope:
         """Whether an expression is at least 0; None where that depends on the variables."""
         if not isinstance(size, SymbolicDim):
             return size >= 0
+        self._check_satisfiable()
         if lower_bound(size.terms, self) >= 0:
             return True
         return False if upper_bound(size.terms, self) < 0 else None
+
+    def _check_satisfiable(self) -> None:
+        """Constraints that contradict one another would answer every comparison. The first comparison finds it out:
+        each constraint must be possible where those before it hold."""
+        if self.possible == len(self.constraints):
+            return
+        facts, self.facts = self.facts, []
+        try:
+            for text, sign, difference in self.constraints:
+                self.bounds.clear()
+                terms = terms_of(difference)
+                if upper_bound(terms, self) < 0 or sign == "eq" and lower_bound(terms, self) > 0:
+                    raise ValueError(f"Unsatisfiable constraint: {text}")
+                self.facts += _facts_of(sign, terms)
+        finally:
+            self.facts = facts
+            self.bounds.clear()
+        self.possible = len(self.constraints)
 
     def parse(self, text: str) -> Size:
         """The expression that a text stands for."""
@@ -136,6 +154,10 @@ class SymbolicScope:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SymbolicScope:
         return self  # scopes are told apart by identity
+
+
+def _facts_of(sign: str, terms: Mapping[Monomial, int]) -> list[Mapping[Monomial, int]]:
+    return [terms] if sign == "geq" else [terms, {m: -c for m, c in terms.items()}]
 
 
 def _caller() -> str:
