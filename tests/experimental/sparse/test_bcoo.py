@@ -25,6 +25,8 @@ FUNCTIONS = {
     "reduce_sum": lambda lib, m: lib.sparse.bcoo_reduce_sum(m, axes=(0, 1)),
     "broadcast before": lambda lib, m: lib.sparse.bcoo_broadcast_in_dim(
         m, shape=(5, *m.shape), broadcast_dimensions=range(1, m.ndim + 1)),
+    "broadcast after": lambda lib, m: lib.sparse.bcoo_broadcast_in_dim(
+        m, shape=(*m.shape, 1), broadcast_dimensions=range(m.ndim)),
     "concatenate first": lambda lib, m: lib.sparse.bcoo_concatenate([m, m, m], dimension=0),
     "concatenate last": lambda lib, m: lib.sparse.bcoo_concatenate([m, m], dimension=m.ndim - 1),
     "rev": lambda lib, m: lib.sparse.bcoo_rev(m, (0, m.ndim - 1)),
@@ -68,6 +70,14 @@ def test_all_kinds_of_dimensions(name):
 @pytest.mark.parametrize("n_batch, n_dense", layouts((2, 3, 4)))
 def test_fromdense(n_batch, n_dense):
     compare(lambda lib, x: lib.sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense), CUBE, jitted=False)
+
+
+@pytest.mark.parametrize("places", [(0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("n_dense", [0, 1])
+def test_broadcasting_without_sparse_dimensions(n_dense, places):
+    shape = tuple({places[0]: 2, places[1]: 3}.get(d, 5) for d in range(3))
+    compare(lambda lib, m: lib.sparse.bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=places),
+            bcoo(np.ones((2, 3), np.float32), 2 - n_dense, n_dense))
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (0, 3), (3, 0), (1, 1)])

@@ -33,8 +33,8 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Shape, broadcast_dimensions: Sequ
                           sharding: ShardingLike | None = None) -> BCOO:
     """A BCOO array with more dimensions, or with those of size 1 repeated; see `lax.broadcast_in_dim`.
 
-    New dimensions before the first sparse one are batches, those after the last sparse one are dense if there are
-    dense ones behind which they stand, and others are sparse.
+    New dimensions before the first sparse one (without any: the first dense one) are batches, those after the last
+    sparse one are dense if there are dense ones behind which they stand, and others are sparse.
 
     Args:
       mat: a BCOO array.
@@ -55,7 +55,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Shape, broadcast_dimensions: Sequ
         raise ValueError(f"cannot broadcast shape {mat.shape} to {sizes} along {tuple(broadcast_dimensions)}")
     layout = layout_of(*mat._bufs, mat.shape)
     batch, sparse, dense = layout.split(tuple(broadcast_dimensions))
-    first_sparse = min(sparse) if sparse else max(batch, default=-1) + 1 if batch else min(dense, default=len(sizes))
+    first_sparse = min(sparse) if sparse else min(dense, default=len(sizes))
     n_batch = max(first_sparse, max(batch, default=-1) + 1)
     end = len(sizes) if not dense else min(dense)
     if sparse and end > max(sparse) + 1 and not dense:
