@@ -15,7 +15,7 @@ from styrax.core.programs.named import named
 from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
-from styrax.core.types.dims import is_named
+from styrax.core.types.dims import is_named, plain_size
 from styrax.core.types.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -40,11 +40,12 @@ _PAD_OPTIONS: dict[str, set[str]] = {
 
 
 def _pairs(values: Any, rank: int, name: str) -> Any:
-    """A padding argument as one pair per axis. Raises ValueError for other forms."""
+    """A padding argument as one pair per axis; an array of objects where sizes are named. Raises ValueError for
+    other forms."""
     if is_array(values):
         return spread(values, (rank, 2))
     values = np.asarray(values)
-    if values.dtype == object:
+    if values.dtype == object and not all(is_named(v) or isinstance(v, (int, np.integer)) for v in values.flat):
         raise ValueError(f"{name} entries must be numbers")
     if values.ndim == 0 or values.shape in ((1,), (2,), (1, 2), (rank, 2), (rank, 1)):
         return np.broadcast_to(values, (rank, 2))
@@ -92,9 +93,9 @@ def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "c
         pad_width = _pairs(pad_width, a.ndim, "pad_width")
     except TypeError:
         raise TypeError("`pad_width` must be of integral type.") from None
-    if a.ndim and np.asarray(pad_width).dtype.kind not in "iu":
+    if a.ndim and np.asarray(pad_width).dtype.kind not in "iuO":
         raise TypeError("`pad_width` must be of integral type.")
-    widths = tuple((lo, hi) for lo, hi in np.asarray(pad_width).astype(np.int64)) if a.ndim else ()
+    widths = tuple((plain_size(lo), plain_size(hi)) for lo, hi in np.asarray(pad_width)) if a.ndim else ()
     if callable(mode):
         return _pad_with(a, widths, mode, kwargs)
     if mode not in _PAD_OPTIONS:
