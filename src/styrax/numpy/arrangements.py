@@ -270,7 +270,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         if counts.ndim > 1:
             repeats = counts = counts.ravel()
         if counts.ndim == 0 or counts.size == 1:
-            times = repeats if is_named(repeats) else int(counts.reshape(()))
+            times: Any = repeats if is_named(repeats) else int(counts.reshape(()))
             return with_result(partial(_repeat_all, axis=axis, times=times), out_sharding, "repeat")(a)
         counts = np.broadcast_to(counts, (shape[axis],)) if counts.ndim == 1 else counts
         if counts.ndim != 1 or len(counts) != shape[axis]:
