@@ -235,3 +235,14 @@ def test_sizes_in_place_of_a_dtype_are_pointed_out(name):
     for package in (jax, styrax):
         with pytest.raises(TypeError, match=rf"Did you accidentally write `jax.numpy.{name}\(3, 2\)`"):
             getattr(package.numpy, name)(3, 2)
+
+
+@pytest.mark.parametrize("version", [None, "2024.12", "2023.12", "2025.12"])
+def test_the_array_api_has_one_version(version):
+    def answers(library):
+        try:
+            return library.numpy.ones(2).__array_namespace__(api_version=version) is library.numpy
+        except ValueError as error:
+            return str(error)
+
+    assert answers(styrax) == answers(jax)

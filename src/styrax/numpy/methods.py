@@ -180,8 +180,9 @@ def platform(self: Array) -> str:
 
 def __array_namespace__(self: Array, /, *, api_version: str | None = None) -> ModuleType:
     """The module of functions on arrays of this kind, as the array API asks for."""
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
-        raise ValueError(f"api_version={api_version!r} is not available")
+    available = [hooks.numpy.__array_api_version__]
+    if api_version is not None and api_version not in available:
+        raise ValueError(f"{api_version=} is not available; available versions are: {available}")
     return hooks.numpy
 
 
