@@ -201,7 +201,7 @@ class PjitFunction(Generic[P, R]):
         except Exception as error:
             if type(error) is FloatingPointError and state.trace is eval_trace and not self._signature.donates:
                 try:
-                    invalid_values.run_as_written(error, self._fun, args, kwargs)
+                    invalid_values.run_as_written(error, function_name(self._fun), self._fun, args, kwargs)
                 except Exception as found:
                     hide_frames(found)
                     raise

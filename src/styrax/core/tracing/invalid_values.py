@@ -40,13 +40,10 @@ class Watched:
         if found is not None:
             print("Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized "
                   "version.")
-            message = f"invalid value ({found}) encountered in {self._name}"
+            error = FloatingPointError(f"invalid value ({found}) encountered in {self._name}")
             if self._search is not None:
                 self._search(*args)
-                message += (". To tell the operation, the de-optimized function was run operation by operation, but "
-                            "none of them gave an invalid value: it may come of optimizations of the whole program, "
-                            "or stand among the function's arguments or constants.")
-            error = FloatingPointError(message)
+                error = _of_no_operation(found, self._name)
             error.of_a_program = True  # type: ignore[attr-defined]
             error.found = found  # type: ignore[attr-defined]
             raise error
@@ -54,6 +51,13 @@ class Watched:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._code, name)
+
+
+def _of_no_operation(found: str, name: str) -> FloatingPointError:
+    return FloatingPointError(
+        f"invalid value ({found}) encountered in {name}. To tell the operation, the de-optimized function was run, but "
+        "the de-optimized function did not give invalid values itself: they may come of optimizations of the whole "
+        "program, or stand among its inputs or outputs as literals.")
 
 
 def check_constant(value: np.ndarray) -> None:
@@ -90,12 +94,16 @@ def _kind(values: np.ndarray) -> str | None:
     return None
 
 
-def run_as_written(error: FloatingPointError, function: Callable[..., Any], args: tuple[Any, ...],
+def run_as_written(error: FloatingPointError, name: str, function: Callable[..., Any], args: tuple[Any, ...],
                    kwargs: dict[str, Any]) -> None:
     """Calls a Python function, whose program gave an invalid value, as it is written: the error of one of its
-    operations stands in the user's lines. Nothing for errors of other kinds."""
+    operations stands in the user's lines. Nothing for errors of other kinds.
+
+    Where it ends without one, Python's numbers are to blame: arguments and constants of which the program made arrays.
+    """
     if getattr(error, "of_a_program", False):
         function(*args, **kwargs)
+        raise _of_no_operation(error.found, f"jit({name})") from error  # type: ignore[attr-defined]
 
 
 def run_in_steps(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
