@@ -230,10 +230,36 @@ def test_print_in_loops(capsys):
 
 
 def test_log(caplog):
-    with caplog.at_level(logging.INFO, logger="styrax.debug"):
-        jax.jit(lambda x: jax.debug.log("seen {}", x))(1.0)
-    assert "seen 1.0" in caplog.text
-    assert "test_callbacks.py" in caplog.text
+    """The records come from the user's line, under the name that tools know."""
+    def f(x):
+        jax.debug.log("seen {}", x)
+
+    with caplog.at_level(logging.INFO, logger="jax._src.debugging"):
+        f(1.0)
+        jax.jit(f)(2.0)
+    assert [(r.name, r.levelname, r.getMessage()) for r in caplog.records] == [
+        ("jax._src.debugging", "INFO", f"seen {x}") for x in (1.0, 2.0)]
+    assert {(r.pathname, r.lineno) for r in caplog.records} == {(__file__, f.__code__.co_firstlineno + 1)}
+
+
+def test_failures_are_logged(caplog):
+    def fail(*_):
+        raise KeyError("oops")
+
+    shape = jax.ShapeDtypeStruct((), np.float32)
+    calls = {"jax.debug.callback": lambda x: jax.debug.callback(fail, x),
+             "jax.pure_callback": lambda x: jax.pure_callback(fail, shape, x),
+             "jax.io_callback": lambda x: io_callback(fail, shape, x)}
+    for api, call in calls.items():
+        for f in (call, jax.jit(call)):
+            caplog.clear()
+            with pytest.raises(Exception, match="oops"):
+                f(1.0)
+                jax.effects_barrier()
+            (record,) = caplog.records
+            assert (record.levelname, record.getMessage()) == ("ERROR", f"{api} failed")
+            assert record.name == ("jax._src.debugging" if "debug" in api else "jax._src.callback")
+            assert record.exc_info[0] is KeyError
 
 
 def test_debug_callback():

@@ -234,10 +234,31 @@ def checked(results: Sequence[Any], avals: Sequence[ShapedArray]) -> list[np.nda
     return out
 
 
+class told:
+    """Context manager: a failure of a function that a program calls is told to a logger, which shows it by default.
+
+    The program may raise its own error late, or not at all.
+    """
+
+    __slots__ = ("api", "logger")
+
+    def __init__(self, logger: str, api: str):
+        self.logger = logger
+        self.api = api
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            import logging
+
+            logging.getLogger(self.logger).exception("%s failed", self.api)
+
+
 def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
     try:
-        with plainly():
-            results = checked(callback(*as_arrays(args)), result_avals)
+        results = _function(callback, result_avals, **params)(*args)
     except Exception as error:
         raise errors.callback_failed(error) from error
     outs = as_arrays(results)
@@ -245,24 +266,28 @@ def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray
     return outs
 
 
-def _function(callback: FlatCallback, result_avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray]]:
+def _function(callback: FlatCallback, result_avals: Sequence[ShapedArray], ordered: bool | None = None,
+              **params: Any) -> Callable[..., list[np.ndarray]]:
     """A callback as programs call it: NumPy views in, NumPy arrays out."""
+    api = "jax.pure_callback" if ordered is None else "jax.io_callback"  # a pure one has no such parameter
+
     def function(*views: np.ndarray) -> list[np.ndarray]:
-        with plainly():
-            return checked(callback(*as_arrays(views)), result_avals)
+        with told("jax._src.callback", api), plainly():
+            results = callback(*as_arrays(views))
+        return checked(results, result_avals)
 
     return function
 
 
-def _loops(b: Builder, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
-           **params: Any) -> list[Any]:
-    return b.host_call(_function(callback, result_avals), [(a.shape, a.dtype) for a in result_avals], xs)
+def _loops(b: Builder, *xs: Any, result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
+    return b.host_call(_function(result_avals=result_avals, **params), [(a.shape, a.dtype) for a in result_avals], xs)
 
 
-def _stablehlo(m: Any, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
-               ordered: bool | None = None, **params: Any) -> list[Any]:
-    return m.host_call(_function(callback, result_avals), [(a.shape, a.dtype) for a in result_avals], xs,
-                       side_effect=ordered is not None, ordered=bool(ordered))  # a pure one has no such parameter
+def _stablehlo(m: Any, *xs: Any, result_avals: Sequence[ShapedArray], ordered: bool | None = None,
+               **params: Any) -> list[Any]:
+    return m.host_call(_function(result_avals=result_avals, ordered=ordered, **params),
+                       [(a.shape, a.dtype) for a in result_avals], xs,
+                       side_effect=ordered is not None, ordered=bool(ordered))
 
 
 # -- transformations --------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import string
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..core import hooks
 from ..core.arrays.by_device import plainly
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
+from ..core.tracing import source
 from ..core.tracing.trace import valid_jaxtype
 from ..core.trees import tree
 from ..core.types.effects import (
@@ -33,12 +35,12 @@ from ..core.types.effects import (
 from ..core.types.physical import physicals
 from ..core.types.typing import PyTree
 from .batch import AxisData, calls_of_devices
-from .callbacks import as_arrays
+from .callbacks import as_arrays, told
 
 if TYPE_CHECKING:
     from ..core.programs.lowering import Builder
 
-_logger = logging.getLogger("styrax.debug")
+_logger = logging.getLogger("jax._src.debugging")  # the name by which tools know JAX's
 
 
 class DebugEffect(Effect):
@@ -192,27 +194,28 @@ def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False, pa
         has_placeholders = any(field is not None for _, field, _, _ in _checker.parse(fmt))
         _checker.format(fmt, *args, **kwargs)
     split = _Split(args, kwargs)
-    record = None
-    if _use_logging:
-        from ..core.tracing import source
-
-        record = source.current().summary()
     debug_print_p.bind(*split.dynamic, fmt=fmt, ordered=ordered, partitioned=partitioned, in_tree=split.in_tree,
                        static_args=split.static, np_printoptions=tuple(np.get_printoptions().items()),
-                       has_placeholders=has_placeholders, logging_record=record)
+                       has_placeholders=has_placeholders, logging_record=_record() if _use_logging else None)
     return None
 
 
 def debug_log(fmt: str | None = None, *args: PyTree, ordered: bool = False, partitioned: bool = False,
               skip_format_check: bool = False, _use_logging: bool = True,
               **kwargs: PyTree) -> Callable[..., Any] | None:
-    """As `debug.print`, to the logger "styrax.debug" at level INFO."""
+    """As `debug.print`, to the logger "jax._src.debugging" at level INFO: its records stand at the user's line."""
     return debug_print(fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
                        _use_logging=_use_logging, **kwargs)
 
 
+def _record() -> logging.LogRecord:
+    """A record without a text that comes from the user's line."""
+    place = source.current()
+    return _logger.makeRecord(_logger.name, logging.INFO, place.file_name, place.line, "", (), None)
+
+
 def _print(dynamic: Sequence[Any], fmt: str, in_tree: Any, static_args: Any, np_printoptions: Any,
-           has_placeholders: bool, logging_record: str | None) -> None:
+           has_placeholders: bool, logging_record: logging.LogRecord | None) -> None:
     args, kwargs = _join(in_tree, static_args, dynamic)
     with np.printoptions(**dict(np_printoptions)):
         if has_placeholders:
@@ -220,7 +223,9 @@ def _print(dynamic: Sequence[Any], fmt: str, in_tree: Any, static_args: Any, np_
         else:
             text = " ".join([fmt.format() if not args else fmt, *map(str, args)])
     if logging_record is not None:
-        _logger.info("%s: %s", logging_record, text)
+        record = copy(logging_record)
+        record.msg = text
+        _logger.handle(record)
     else:
         print(text)
 
@@ -236,13 +241,13 @@ def _print_avals(*_: Any, ordered: bool, **params: Any) -> tuple[list, frozenset
 
 
 def _call(args: Sequence[Any], *, callback: Callable, **params: Any) -> list[Any]:
-    with plainly():
+    with told(_logger.name, "jax.debug.callback"), plainly():
         callback(*as_arrays(args))
     return []
 
 
 def _call_print(args: Sequence[Any], *, ordered: bool, partitioned: bool, **params: Any) -> list[Any]:
-    with plainly():
+    with told(_logger.name, "jax.debug.callback"), plainly():
         _print(as_arrays(args), **params)
     return []
 
