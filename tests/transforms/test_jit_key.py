@@ -122,6 +122,14 @@ def test_disable_jit():
     assert seen[0] != seen[1]
 
 
+def test_disable_jit_refuses_programs_compiled_ahead_of_time():
+    """As JAX does: a compiled program knows no Python function to run instead."""
+    program = jax.jit(lambda x: x + 1).lower(1.0).compile()
+    with jax.disable_jit(), pytest.raises(ValueError, match="Disable jit is not supported in the AOT path"):
+        program(1.0)
+    assert program(1.0) == 2.0
+
+
 def test_donation():
     f = lambda x: x + 1
     x = jnp.ones(3)

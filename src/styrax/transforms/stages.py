@@ -19,6 +19,7 @@ from ..core.arrays.shardings import NamedSharding
 from ..core.programs.check import same_type
 from ..core.programs.following import Following, put, sharding_of
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.settings import config
 from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
@@ -323,6 +324,9 @@ class Compiled(Lowered):
         if in_tree != self.in_tree:
             raise TypeError(_wrong_tree(self.in_tree, in_tree))
         operands = self._operands(leaves)
+        if config.config.jax_disable_jit:
+            raise ValueError("Disable jit is not supported in the AOT path since the function is not available for "
+                             f"(jit({self._program.name}))")
         if differing.used and self._closed is not None:
             said = self._program.params["in_shardings"], self._program.params["out_shardings"]
             code = hooks.on_copies(self._closed, self._program.name, self._program.donated, said, operands)
