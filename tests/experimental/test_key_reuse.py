@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -151,3 +154,19 @@ def test_what_a_checkpoint_computes_again_is_no_reuse():
         slope(styrax, key)(1.0)
         with pytest.raises(styrax.errors.KeyReuseError):
             slope(styrax, key)(1.0)
+
+
+@pytest.mark.parametrize("first", ["gamma", "key", "normal"])
+def test_the_setting_may_be_on_before_the_first_keys(first):
+    """Whichever module of random numbers is imported first."""
+    text = ("import styrax\n"
+            f"styrax.random.{first}\n"
+            "key = styrax.random.key(0)\n"
+            "styrax.random.bits(key)\n"
+            "try:\n"
+            "    styrax.random.bits(key)\n"
+            "except styrax.errors.KeyReuseError:\n"
+            "    print('used again')\n")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True,
+                          env={**os.environ, "JAX_DEBUG_KEY_REUSE": "1"})
+    assert done.stdout == "used again\n"

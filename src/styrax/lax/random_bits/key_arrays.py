@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,13 @@ def resolve_prng_impl(spec: Hashable | None) -> PRNGImpl:
     raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
 
 
+@cache
+def _watch_uses() -> None:
+    """Has uses of keys checked while the setting is on. Called for the first keys: the modules that check them need
+    those of keys, which may be half imported before, with the setting already on."""
+    config.states["jax_debug_key_reuse"].add_hook(lambda on: hooks.watch_keys() if on else None)
+
+
 class KeyRules:
     """How arrays of keys are kept: see `core.types.physical`."""
 
@@ -137,6 +145,7 @@ class KeyTy(dtypes.ExtendedDType):
     _rules = KeyRules
 
     def __init__(self, impl: PRNGImpl):
+        _watch_uses()
         self._impl = impl
 
     @property
@@ -318,11 +327,3 @@ def check_key_data(impl: PRNGImpl, data: Any) -> None:
 
 
 array_types[KeyTy] = PRNGKeyArray
-
-
-def _watch(on: bool) -> None:
-    if on:
-        hooks.watch_keys()
-
-
-config.states["jax_debug_key_reuse"].add_hook(_watch)
