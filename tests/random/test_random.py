@@ -80,6 +80,7 @@ CLOSE = {
     "wald": lambda J, k: J.random.wald(k, 2.0, (9,)),
     "triangular": lambda J, k: J.random.triangular(k, 0.0, 1.0, 3.0, (9,)),
     "lognormal": lambda J, k: J.random.lognormal(k, 0.5, (9,)),
+    "lognormal complex": lambda J, k: J.random.lognormal(k, 0.5, (9,), "complex64"),
     "maxwell": lambda J, k: J.random.maxwell(k, (9,)),
     "double_sided_maxwell": lambda J, k: J.random.double_sided_maxwell(k, 1.0, 2.0, (9,)),
     "double_sided_maxwell of each": lambda J, k: J.random.double_sided_maxwell(k, J.numpy.array([1.0, 2.0]), 2.0),
@@ -169,6 +170,23 @@ def test_the_older_generator():
         found = values(styrax)
     for x, y in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+
+
+@pytest.mark.parametrize("of_mean, of_cov, asked", [
+    ("float32", "float32", None), ("int32", "int32", None), ("float32", "float64", None),
+    ("float64", "float64", "float32"), ("float32", "float32", "float64"), ("float32", "float32", "float16")])
+def test_normal_vectors_are_drawn_by_the_dtypes_of_mean_and_covariance(of_mean, of_cov, asked):
+    """The default is theirs, also with 64 bits, and the result has the dtype to which all promote."""
+    def draw(J):
+        return J.random.multivariate_normal(
+            J.random.key(3), J.numpy.arange(2).astype(of_mean), J.numpy.array([[2, 1], [1, 2]], of_cov), (3,), asked)
+
+    with jax.enable_x64(True):
+        wanted = np.asarray(draw(jax))
+    with styrax.enable_x64(True):
+        found = np.asarray(draw(styrax))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 def test_64_bits():

@@ -433,15 +433,15 @@ def lognormal(key: ArrayLike, sigma: ArrayLike = np.float32(1.0), shape: Sequenc
       key: a random key.
       sigma: standard deviation of the logarithm.
       shape: shape of the result; by default that of `sigma`.
-      dtype: a float dtype.
+      dtype: a float or complex dtype.
       out_sharding: sharding of the result.
 
     Returns:
       an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of positive numbers
-      with median 1.
+      with median 1, or of complex ones whose logarithms are complex normal.
     """
     key, _ = check_prng_key("lognormal", key)
-    dtype = float_dtype("lognormal", dtype)
+    dtype = checked_dtype("lognormal", dtype, float, np.inexact, "a float or complex")
     shape = shape_or_broadcast("lognormal", shape, sigma)
     return placed(_lognormal(key, lax.convert_element_type(sigma, dtype), shape, dtype), out_sharding)
 

@@ -30,12 +30,12 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: 
       mean: mean vectors, of shape `(..., n)`.
       cov: covariance matrices, of shape `(..., n, n)`.
       shape: shape of the array of vectors; by default that of `mean` and `cov` broadcast together.
-      dtype: a float dtype.
+      dtype: the float dtype that is drawn; by default that of `mean` and `cov`.
       method: how `cov` is factorised: "svd", "eigh" or "cholesky" (fastest, for positive definite ones).
       out_sharding: sharding of the result.
 
     Returns:
-      an array of shape `(*shape, n)` and dtype `dtype` (by default the float dtype in force).
+      an array of shape `(*shape, n)`, of the dtype to which `dtype`, `mean` and `cov` promote.
 
     Raises:
       ValueError: for shapes that do not fit or another method.
@@ -46,8 +46,11 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: 
       >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
       (3, 2)
     """
+    from styrax.numpy.promotion import promote_dtypes_inexact
+
     key, _ = check_prng_key("multivariate_normal", key)
-    dtype = float_dtype("multivariate_normal", dtype)
+    mean, cov = promote_dtypes_inexact(mean, cov)
+    dtype = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
     mean_shape, cov_shape = shape_of(mean), shape_of(cov)
@@ -69,10 +72,9 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: 
 
 @partial(jit, static_argnums=(3, 4, 5))
 def _multivariate_normal(key: Any, mean: Any, cov: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Array:
-    from styrax.numpy import asarray, einsum
+    from styrax.numpy import einsum
     from styrax.numpy.linalg import cholesky, eigh, svd
 
-    mean, cov = (lax.convert_element_type(asarray(x), dtype) for x in (mean, cov))
     if method == "svd":
         u, s, _ = svd(cov)
         factor = u * lax.sqrt(s[..., None, :])
