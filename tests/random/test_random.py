@@ -189,6 +189,16 @@ def test_normal_vectors_are_drawn_by_the_dtypes_of_mean_and_covariance(of_mean, 
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16"])
+@pytest.mark.parametrize("low, high", [(0, 300), (-(2**40) - 5, 2**40 + 9), (0.5, 3.7), (np.int64(-9), 2**31 + 7)])
+def test_wide_bounds_of_narrow_integers(dtype, low, high):
+    with jax.enable_x64(True):
+        wanted = np.asarray(jax.random.randint(jax.random.key(1), (9,), low, high, dtype))
+    with styrax.enable_x64(True):
+        found = np.asarray(styrax.random.randint(styrax.random.key(1), (9,), low, high, dtype))
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_64_bits():
     def values(J):
         k = J.random.key(2**40 + 5)

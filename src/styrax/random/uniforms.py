@@ -175,8 +175,9 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
         from styrax.numpy.conversion import asarray
 
         int32 = np.dtype(np.int32)
-        low = clip_between(asarray(minval, int32), min=int(info.min), max=int(info.max))
-        high = clip_between(asarray(maxval, int32), min=int(info.min), max=int(info.max) + 1)
+        low, high = (lax.convert_element_type(asarray(x), int32) for x in (minval, maxval))  # modulo 2 ** 32
+        low = clip_between(low, min=int(info.min), max=int(info.max))
+        high = clip_between(high, min=int(info.min), max=int(info.max) + 1)
         out = lax.convert_element_type(_randint(key, shape, low, high, int32), kind)
     else:
         out = _randint(key, shape, minval, maxval, kind)
