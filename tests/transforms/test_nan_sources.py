@@ -10,6 +10,11 @@ from jax.experimental import checkify as real_checkify
 import styrax
 from styrax.experimental import checkify
 
+
+def square(j, x):
+    return j.numpy.broadcast_to(x, (3, 3))
+
+
 PROGRAMS = {
     "cummax": lambda j, x: j.lax.cummax(x),
     "cummin": lambda j, x: j.lax.cummin(x),
@@ -42,6 +47,26 @@ PROGRAMS = {
     "while": lambda j, x: j.lax.while_loop(lambda c: False, lambda c: c, x),
     "top_k": lambda j, x: j.lax.top_k(x, 1)[0],
     "broadcast": lambda j, x: j.numpy.broadcast_to(x, (2, 3)),
+    "fft": lambda j, x: j.numpy.fft.fft(x),
+    "rfft": lambda j, x: j.numpy.fft.rfft(x),
+    "conv": lambda j, x: j.lax.conv(x[None, None, None], x[None, None, None], (1, 1), "SAME"),
+    "nextafter": lambda j, x: j.lax.nextafter(x, x),
+    "polygamma": lambda j, x: j.lax.polygamma(x, x),
+    "zeta": lambda j, x: j.lax.zeta(x, x),
+    **{name: lambda j, x, name=name: getattr(j.lax, name)(x, x)
+       for name in ("atan2", "igamma", "igammac", "igamma_grad_a", "rem", "pow", "complex", "max")},
+    **{name: lambda j, x, name=name: getattr(j.lax, name)(x) for name in (
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i0e", "bessel_i1e", "cbrt", "ceil", "cos", "cosh",
+        "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "is_finite", "lgamma", "log", "log1p",
+        "logistic", "round", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh")},
+    **{name: lambda j, x, name=name: getattr(j.lax.linalg, name)(square(j, x))
+       for name in ("cholesky", "eig", "eigh", "hessenberg", "lu", "qr", "schur", "svd", "tridiagonal")},
+    "eigh as given": lambda j, x: j.lax.linalg.eigh(square(j, x), symmetrize_input=False),
+    "cholesky as given": lambda j, x: j.lax.linalg.cholesky(square(j, x), symmetrize_input=False),
+    "log2": lambda j, x: j.numpy.log2(x),
+    "triangular_solve": lambda j, x: j.lax.linalg.triangular_solve(square(j, x), square(j, x)),
+    "householder_product": lambda j, x: j.lax.linalg.householder_product(square(j, x), x),
+    "tridiagonal_solve": lambda j, x: j.lax.linalg.tridiagonal_solve(x, x, x, x[:, None]),
 }
 WITH_NAN = np.array([1, np.nan, 2], np.float32)
 

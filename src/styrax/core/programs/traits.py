@@ -62,7 +62,7 @@ class Traits:
       sizes: parameters that hold sizes and positions, which eager programs for all shapes leave open.
       unprinted: parameters that are not printed where they are None.
       printed: what is printed of the parameters, in this order, where that is not all of them.
-      nan: floating-point results can be NaN where the operands are not.
+      nan: whether checks for NaN look at its floating-point results: those of the primitives that JAX looks at.
       divides: divides by its second operand.
       once: whether each element of the operands is read once at most, also where results are larger; or a function
         that says so of operands' types and an equation's parameters.

@@ -569,7 +569,7 @@ mulhi, mulhi_p = binary(
     hlo=_mulhi_hlo,
 )  # fmt: skip
 
-for _p in (add_p, sub_p, mul_p, div_p, rem_p, pow_p, integer_pow_p, square_p, nextafter_p):
+for _p in (add_p, sub_p, mul_p, div_p, rem_p, pow_p, integer_pow_p):
     _p.declare(nan=True)
 for _p in (square_p, nextafter_p):
     _p.declare(factors=factors.composed)

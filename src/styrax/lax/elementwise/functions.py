@@ -494,7 +494,7 @@ def conj(x: ArrayLike) -> Array:
 OPERATIONS["conj"] = Operation("conj", conj_p, conj, "unary", 1, ((*_PARTS, *COMPLEX),), np.conj)
 
 for _p in (
-    exp_p, exp2_p, log_p, expm1_p, log1p_p, log2_p, logistic_p, sqrt_p, rsqrt_p, cbrt_p, sin_p, cos_p, tan_p, asin_p,
+    exp_p, log_p, expm1_p, log1p_p, log2_p, logistic_p, sqrt_p, rsqrt_p, cbrt_p, sin_p, cos_p, tan_p, asin_p,
     acos_p, atan_p, sinh_p, cosh_p, tanh_p, asinh_p, acosh_p, atanh_p, atan2_p,
 ):
     _p.declare(nan=True)

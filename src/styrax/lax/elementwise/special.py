@@ -403,6 +403,8 @@ def _bessel_i1e_jvp(t: Any, ans: Any, x: Any) -> Any:
 
 ad.defjvp2(bessel_i1e_p, _bessel_i1e_jvp)
 
-for _p in (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p, zeta_p, polygamma_p, bessel_i0e_p, bessel_i1e_p):
+for _p in (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p, bessel_i0e_p, bessel_i1e_p):
     _p.declare(nan=True, factors=factors.composed)
+for _p in (zeta_p, polygamma_p):
+    _p.declare(factors=factors.composed)
 erf_p.declare(factors=factors.apart)

@@ -91,7 +91,7 @@ def _complex_of(dtype: Any) -> Any:
 
 
 fft_p = Primitive("fft")
-fft_p.declare(sharding=sharding_rules.same, factors=factor_rules.fourier)
+fft_p.declare(nan=True, sharding=sharding_rules.same, factors=factor_rules.fourier)
 
 
 @fft_p.def_abstract_eval

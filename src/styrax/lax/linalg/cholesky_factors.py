@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
 
 cholesky_p = Primitive("cholesky")
-cholesky_p.declare(nan=True)
 batch_in_front(cholesky_p)
 
 UNROLLED = 6  # matrices up to this size are factorised without loops

@@ -104,7 +104,6 @@ def inverse_gaps(w: Any) -> Any:
 # --- symmetric and Hermitian matrices
 
 eigh_p = multiple_results("eigh")
-eigh_p.declare(nan=True)
 batch_in_front(eigh_p)
 
 
@@ -195,7 +194,6 @@ rules.jvps[eigh_p] = _eigh_jvp
 # --- any square matrices
 
 eig_p = multiple_results("eig")
-eig_p.declare(nan=True)
 batch_in_front(eig_p)
 
 

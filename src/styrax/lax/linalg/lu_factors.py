@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
 
 lu_p = multiple_results("lu")
-lu_p.declare(nan=True)
 batch_in_front(lu_p)
 
 

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 qr_p = multiple_results("qr")
-qr_p.declare(nan=True)
 batch_in_front(qr_p)
 
 BLOCK = 64  # columns that LAPACK's blocked routines like to have work space for

@@ -61,7 +61,6 @@ class SvdAlgorithm(enum.Enum):
 
 
 svd_p = multiple_results("svd")
-svd_p.declare(nan=True)
 batch_in_front(svd_p)
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
 
 triangular_solve_p = Primitive("triangular_solve")
-triangular_solve_p.declare(nan=True, sharding=sharding_rules.behind_batch(), factors=factor_rules.behind_batch())
+triangular_solve_p.declare(sharding=sharding_rules.behind_batch(), factors=factor_rules.behind_batch())
 
 UNROLLED = 8  # triangles up to this size are solved without loops over them
 PANEL = 256  # right-hand sides that one call takes
