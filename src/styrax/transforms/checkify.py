@@ -220,7 +220,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: PyTree, debug: bool = False, **f
             raise TypeError(f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} of "
                             f"type {type(x)}.")
     if not leaves:
-        msg.format()  # a format that lacks its values is an error at once
+        msg.format(*fmt_args, **fmt_kwargs)  # a format that lacks its values is an error at once
 
     def message(*payload: Any) -> str:
         args, kwargs = tree.tree_unflatten(treedef, payload)
