@@ -4,9 +4,12 @@ traced."""
 from __future__ import annotations
 
 import cmd
+import inspect
 import linecache
 import pprint
 import sys
+import traceback
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TextIO
 
@@ -21,15 +24,30 @@ from .debugging import debug_callback
 class Frame:
     """A function that was running when the breakpoint was traced: where it stood, and its variables."""
 
-    __slots__ = ("filename", "line", "locals", "name", "scope")
+    __slots__ = ("code", "line", "locals", "scope")
 
     def __init__(self, frame: FrameType):
-        code = frame.f_code
-        self.filename = code.co_filename
-        self.name = code.co_name
+        self.code = frame.f_code
         self.line = frame.f_lineno
         self.locals: dict[str, Any] = dict(frame.f_locals)
         self.scope = frame.f_globals
+
+    @property
+    def filename(self) -> str:
+        return self.code.co_filename
+
+    def around(self, after: int) -> Iterator[str]:
+        """The lines of the function around this one, which an arrow marks."""
+        lines, first = linecache.getlines(self.filename), 1
+        if not lines:
+            return
+        if self.code.co_name != "<module>":
+            lines = inspect.getblock(lines[self.code.co_firstlineno - 1:])
+            first = self.code.co_firstlineno
+        at = self.line - first
+        for i, text in enumerate("".join(lines).split("\n")):
+            if at - after - 1 <= i <= at + after:
+                yield ("->  " if i == at else "    ") + text
 
 
 def _user_frames(limit: int | None, filtered: bool) -> list[Frame]:
@@ -70,7 +88,7 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True, num_fr
     """Stops the program here when it runs and opens a small debugger.
 
     It knows the variables of the functions that were being traced, with the values that they have in the running
-    program. Commands: `p expression`, `pp expression`, `u`, `d`, `l`, `bt`, `c`, `q`, `help`.
+    program. Commands: `p expression`, `pp expression`, `u`, `d`, `l`, `w`, `c`, `q`, `help`.
 
     Args:
       backend: only "cli" is known.
@@ -102,10 +120,6 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True, num_fr
     return token
 
 
-class Quit(Exception):
-    """The user has left the debugger for good."""
-
-
 class Debugger(cmd.Cmd):
     """The debugger on the command line."""
 
@@ -116,77 +130,77 @@ class Debugger(cmd.Cmd):
         self.use_rawinput = stdin is None
         self.frames = frames
         self.at = 0
-        self.quit = False
 
     def run(self) -> None:
         self.cmdloop("Entering jdb:")
-        if self.quit:
-            raise Quit("left the debugger with `q`")
 
     def say(self, text: Any) -> None:
         print(text, file=self.stdout)
 
-    def evaluate(self, text: str) -> Any:
+    def evaluate(self, text: str, shown: Callable[[Any], str]) -> None:
         frame = self.frames[self.at]
-        return eval(text, frame.scope, frame.locals)
+        try:
+            self.say(shown(eval(text, frame.scope, frame.locals)))
+        except Exception as error:
+            self.say("*** " + traceback.format_exception_only(error)[-1].strip())
 
     def do_p(self, text: str) -> None:
-        """p expression: prints its value"""
-        try:
-            self.say(repr(self.evaluate(text)))
-        except Exception as error:
-            self.say(f"*** {type(error).__name__}: {error}")
+        """p expression
+        Prints the value of an expression."""
+        self.evaluate(text, repr)
 
     def do_pp(self, text: str) -> None:
-        """pp expression: prints its value over several lines"""
-        try:
-            self.say(pprint.pformat(self.evaluate(text)))
-        except Exception as error:
-            self.say(f"*** {type(error).__name__}: {error}")
+        """pp expression
+        Prints the value of an expression over several lines."""
+        self.evaluate(text, pprint.pformat)
 
     def default(self, line: str) -> None:
         self.do_p(line)
 
     def do_u(self, _: str) -> None:
-        """u: to the function that called this one"""
-        self.move(1)
+        """u(p)
+        To the function that called this one."""
+        self.move(1, "At topmost frame.")
 
     def do_d(self, _: str) -> None:
-        """d: to the function that this one called"""
-        self.move(-1)
+        """d(own)
+        To the function that this one called."""
+        self.move(-1, "At bottommost frame.")
 
-    def move(self, step: int) -> None:
-        if not 0 <= self.at + step < len(self.frames):
-            self.say("*** no further function")
-            return
-        self.at += step
-        self.do_l("")
+    def move(self, step: int, refusal: str) -> None:
+        if 0 <= self.at + step < len(self.frames):
+            self.at += step
+        else:
+            self.say(refusal)
+        self.show(2)
+
+    def show(self, after: int) -> None:
+        frame = self.frames[self.at]
+        self.say("\n".join([f"> {frame.filename}({frame.line})", *frame.around(after)]))
 
     def do_l(self, _: str) -> None:
-        """l: shows the source around the line"""
-        frame = self.frames[self.at]
-        self.say(f"> {frame.filename}({frame.line})")
-        for number in range(max(1, frame.line - 5), frame.line + 6):
-            text = linecache.getline(frame.filename, number)
-            if text:
-                self.say(f"{'->' if number == frame.line else '  '} {number:4d}  {text.rstrip()}")
+        """l(ist)
+        Shows the function around the line."""
+        self.show(5)
 
-    def do_bt(self, _: str) -> None:
-        """bt: shows all functions"""
+    def do_w(self, _: str) -> None:
+        """w(here), bt
+        Shows all functions, the innermost last."""
+        self.say("Traceback:")
         for frame in reversed(self.frames):
-            self.say(f'  File "{frame.filename}", line {frame.line}, in {frame.name}')
+            self.say(f'  File "{frame.filename}", line {frame.line}')
+            self.say(f"    {linecache.getline(frame.filename, frame.line).strip() or '<no source>'}")
 
     def do_c(self, _: str) -> bool:
-        """c: goes on"""
+        """c(ont(inue))
+        Goes on."""
         return True
 
-    def do_q(self, _: str) -> bool:
-        """q: ends the program with an error"""
-        self.quit = True
-        return True
+    def do_q(self, _: str) -> None:
+        """q(uit), exit
+        Ends the program, as the end of the input does."""
+        sys.exit(0)
 
-    def do_EOF(self, _: str) -> bool:
-        return True
-
-    def emptyline(self) -> bool:
-        return False
+    do_up, do_down, do_list, do_where, do_bt = do_u, do_d, do_l, do_w, do_w
+    do_cont = do_continue = do_c
+    do_quit = do_exit = do_EOF = do_q
