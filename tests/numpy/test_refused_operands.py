@@ -39,8 +39,18 @@ CALLS: dict[str, Any] = {
        for name, given in {"zeros": (2,), "ones": (2,), "full": (2, 1), "zeros_like": (X,),
                                "ones_like": (X,), "full_like": (X, 1), "array": (X,), "arange": (2,)}.items()},
     "arange of a list": lambda m: m.numpy.arange(0, [3]),
+    **{f"pad by {widths}": lambda m, widths=widths: m.numpy.pad(X, widths)
+       for widths in (None, (None, 1), ((1,), (2,)), (1, (1, 2)), 1.5, ((1, 2), (0, 1)), ((3, 4),))},
     "argmax in a program": lambda m: m.jit(m.numpy.argmin)(X + 1j),
 }
+
+COUNTS = [1.5, np.float32(2), np.array([2.0]), np.array([2]), np.array([[1, 2]]), np.array([1.0, 2.0]), True]
+
+
+@pytest.mark.parametrize("count", COUNTS, ids=repr)
+def test_one_count_of_repetitions_is_an_integer(count):
+    expected, got = (outcome(m, lambda m: m.numpy.repeat(X, count, axis=0)) for m in (jax, styrax))
+    np.testing.assert_equal(got[:1], expected[:1])
 
 
 def outcome(m: Any, call: Any) -> Any:

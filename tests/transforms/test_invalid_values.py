@@ -48,6 +48,9 @@ INVALID = {
     "gradient of pmap": lambda j, jnp: j.grad(lambda x: j.pmap(jnp.sqrt)(x).sum())(-jnp.ones((1, 2))),
     "shard_map": lambda j, jnp: shard_map(j, lambda x: jnp.log(x) * 2)(-jnp.ones(2)),
     "shard_map compiled": lambda j, jnp: j.jit(shard_map(j, jnp.log))(-jnp.ones(2)),
+    "callback": lambda j, jnp: j.pure_callback(lambda: np.float32(np.nan), j.ShapeDtypeStruct((), jnp.float32)),
+    "callback compiled": lambda j, jnp: j.jit(lambda x: j.experimental.io_callback(
+        lambda x: np.asarray(x) * np.float32(np.nan), j.ShapeDtypeStruct((2,), jnp.float32), x))(jnp.ones(2)),
     "constant not reached": lambda j, jnp: j.jit(lambda x: jnp.isnan(jnp.array([np.nan, 1.0])) * x)(2.0),
 }
 

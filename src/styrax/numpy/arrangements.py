@@ -243,6 +243,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     Raises:
       ValueError: for a number of counts other than that of the slices, and for an axis that types tell to be spread,
         without `out_sharding`.
+      TypeError: for one count that is no integer.
       ConcretizationTypeError: for traced counts without `total_repeat_length`.
 
     Example:
@@ -270,7 +271,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         if counts.ndim > 1:
             repeats = counts = counts.ravel()
         if counts.ndim == 0 or counts.size == 1:
-            times: Any = repeats if is_named(repeats) else int(counts.reshape(()))
+            times: Any = repeats if is_named(repeats) else operator.index(counts.item())
             return with_result(partial(_repeat_all, axis=axis, times=times), out_sharding, "repeat")(a)
         counts = np.broadcast_to(counts, (shape[axis],)) if counts.ndim == 1 else counts
         if counts.ndim != 1 or len(counts) != shape[axis]:

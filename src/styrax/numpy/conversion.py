@@ -16,7 +16,7 @@ from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.explicit import check_explicit
 from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
-from styrax.core.tracing.invalid_values import check_constant
+from styrax.core.tracing.invalid_values import check_values
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer, get_aval, state
 from styrax.core.types import avals, dtypes
@@ -190,7 +190,7 @@ def told_by(device: Any) -> NamedSharding | None:
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours, or a scalar as a literal of the program being written."""
     if state.trace.is_eval:
-        check_constant(value)
+        check_values((value,), "convert_element_type")
     out = constant(value, ShapedArray(value.shape, value.dtype, weak))
     if device is None and mesh.get_mesh() is not mesh.empty_mesh and state.trace.is_eval:
         out = out.placed(NamedSharding(mesh.get_mesh(), PartitionSpec()))

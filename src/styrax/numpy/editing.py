@@ -41,13 +41,16 @@ _PAD_OPTIONS: dict[str, set[str]] = {
 
 def _pairs(values: Any, rank: int, name: str) -> Any:
     """A padding argument as one pair per axis; an array of objects where sizes are named. Raises ValueError for
-    other forms."""
+    other forms, TypeError for other than numbers and for entries of different lengths."""
     if is_array(values):
         return spread(values, (rank, 2))
-    values = np.asarray(values)
+    try:
+        values = np.asarray(values)
+    except ValueError:
+        raise TypeError(f"`{name}` entries must be the same shape: {values}") from None
     if values.dtype == object and not all(is_named(v) or isinstance(v, (int, np.integer)) for v in values.flat):
-        raise ValueError(f"{name} entries must be numbers")
-    if values.ndim == 0 or values.shape in ((1,), (2,), (1, 2), (rank, 2), (rank, 1)):
+        raise TypeError(f"`{name}` must be of integral type.")
+    if values.ndim == 0 or values.shape in ((1,), (2,), (1, 2), (rank, 2)):
         return np.broadcast_to(values, (rank, 2))
     raise ValueError(f"jnp.pad: {name} with nd={rank} has unsupported shape {values.shape}. Valid shapes are "
                      f"({rank}, 2), (1, 2), (2,), (1,), or ().")
@@ -89,10 +92,7 @@ def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "c
             widths[axis_index(i, a.ndim)] = (w, w) if np.ndim(w) == 0 else tuple(w)  # type: ignore[arg-type]
         pad_width = widths
     pad_width = concrete_or_error(None, pad_width, "`pad_width` argument of jnp.pad")
-    try:
-        pad_width = _pairs(pad_width, a.ndim, "pad_width")
-    except TypeError:
-        raise TypeError("`pad_width` must be of integral type.") from None
+    pad_width = _pairs(pad_width, a.ndim, "pad_width")
     if a.ndim and np.asarray(pad_width).dtype.kind not in "iuO":
         raise TypeError("`pad_width` must be of integral type.")
     widths = tuple((plain_size(lo), plain_size(hi)) for lo, hi in np.asarray(pad_width)) if a.ndim else ()

@@ -21,6 +21,7 @@ from ..core.programs.following import beside
 from ..core.programs.primitive import Primitive
 from ..core.programs.spreading import nowhere
 from ..core.tracing import errors
+from ..core.tracing.invalid_values import check_values
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
@@ -256,11 +257,13 @@ class told:
             logging.getLogger(self.logger).exception("%s failed", self.api)
 
 
-def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
+def _impl(primitive: Primitive, *args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
+          **params: Any) -> list[Any]:
     try:
         results = _function(callback, result_avals, **params)(*args)
     except Exception as error:
         raise errors.callback_failed(error) from error
+    check_values(results, primitive.name)
     outs = as_arrays(results)
     beside(outs, args)
     return outs
@@ -368,7 +371,7 @@ def _batch_io(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | Non
 
 for _primitive, _batch, _refuse in ((pure_callback_p, _batch_pure, _refuse_pure),
                                     (io_callback_p, _batch_io, _refuse_io)):
-    _primitive.def_impl(_impl)
+    _primitive.def_impl(partial(_impl, _primitive))
     rules.loops[_primitive] = _loops
     rules.stablehlos[_primitive] = _stablehlo
     rules.jvps[_primitive] = _refuse

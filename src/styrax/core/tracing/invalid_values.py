@@ -6,7 +6,7 @@ programs that are not watched pay nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,7 +36,8 @@ class Watched:
 
     def __call__(self, *args: Any) -> list[Any]:
         outs = self._code(*args)
-        found = _invalid(outs)
+        found = _invalid(np.asarray(summands(x) if by_summands(x) else x) for x in outs
+                         if dtypes.issubdtype(x.dtype, np.inexact))
         if found is not None:
             print("Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized "
                   "version.")
@@ -60,11 +61,12 @@ def _of_no_operation(found: str, name: str) -> FloatingPointError:
         "program, or stand among its inputs or outputs as literals.")
 
 
-def check_constant(value: np.ndarray) -> None:
-    """Raises FloatingPointError for an invalid value among those that become an array while we are watching."""
-    found = _kind(value) if watching() and dtypes.issubdtype(value.dtype, np.inexact) else None
+def check_values(values: Iterable[np.ndarray], name: str) -> None:
+    """Raises FloatingPointError for an invalid value among those of an operation that runs no program, while we are
+    watching."""
+    found = _invalid(v for v in values if dtypes.issubdtype(v.dtype, np.inexact)) if watching() else None
     if found is not None:
-        raise FloatingPointError(f"invalid value ({found}) encountered in convert_element_type")
+        raise FloatingPointError(f"invalid value ({found}) encountered in {name}")
 
 
 @contextmanager
@@ -79,10 +81,8 @@ def of_devices() -> Iterator[None]:
         raise FloatingPointError(f"Invalid value ({found}) encountered in sharded computation.") from error
 
 
-def _invalid(outs: Sequence[Any]) -> str | None:
-    found = (_kind(np.asarray(summands(x) if by_summands(x) else x)) for x in outs
-             if dtypes.issubdtype(x.dtype, np.inexact))
-    return next(filter(None, found), None)
+def _invalid(floats: Iterable[np.ndarray]) -> str | None:
+    return next(filter(None, map(_kind, floats)), None)
 
 
 def _kind(values: np.ndarray) -> str | None:
