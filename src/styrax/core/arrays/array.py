@@ -213,6 +213,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     @property
     def addressable_shards(self) -> list[Any]:
         try:
+            self._live()
             return hooks.shards_of(self)
         except Exception as error:
             hide_frames(error)
