@@ -231,10 +231,10 @@ class Arena:
 
     def _poly(self, terms: Polynomial) -> Expr:
         terms = {m: c for m, c in terms.items() if c}
-        if not terms:
-            return self.int(0)
         if len(terms) > 1:
             terms = self._recombine(terms)
+        if not terms:
+            return self.int(0)
         if len(terms) == 1:
             (mono, c), = terms.items()
             if not mono:
@@ -255,29 +255,32 @@ class Arena:
         return self.node("poly", atoms, INDEX, items, (max(lo, UNBOUNDED[0]), min(hi, UNBOUNDED[1])))
 
     def _recombine(self, terms: Polynomial) -> Polynomial:
-        """b·(x // b) + x % b = x, for any common factor."""
-        for mono, c in terms.items():
+        """e·(y // e) + y % e = y, for any common factor."""
+        remainders = [(m, t) for m in terms for t in m if t.op == "floormod" and t.args[1].op == "const"]
+        for mono, c in terms.items() if remainders else ():
             for a in mono:
-                if a.op == "floordiv":
-                    x, d = a.args
-                    if d.op != "const":
+                if a.op != "floordiv":
+                    continue
+                rest = tuple(t for t in mono if t is not a)
+                for other, t in remainders:
+                    factor = terms[other]
+                    if factor * t.args[1].attr != c or other != tuple(sorted((*rest, t), key=lambda t: t.id)):
                         continue
-                    rest = tuple(t for t in mono if t is not a)
-                    rem = self.nodes.get(("floormod", (x, d), INDEX, None))
-                    if rem is None:
-                        continue
-                    other = tuple(sorted((*rest, rem), key=lambda t: t.id))
-                    if terms.get(other, 0) * d.attr == c and other in terms:
-                        factor = terms[other]
-                        new = dict(terms)
-                        del new[mono]
-                        del new[other]
-                        for m, k in poly_terms(x).items():
+                    whole = self._divided(a, t)
+                    if whole is not None:
+                        new = {m: k for m, k in terms.items() if m is not mono and m is not other}
+                        for m, k in poly_terms(whole).items():
                             key = tuple(sorted((*rest, *m), key=lambda t: t.id))
                             new[key] = new.get(key, 0) + factor * k
-                        new = {m: k for m, k in new.items() if k}
-                        return self._recombine(new) if len(new) > 1 else new
+                        return self._recombine({m: k for m, k in new.items() if k})
         return terms
+
+    def _divided(self, quotient: Expr, remainder: Expr) -> Expr | None:
+        """The y of y // e and y % e. They may be written otherwise: (x // d) // e, and y without multiples of e."""
+        (x, d), (y, e) = quotient.args, remainder.args
+        if d is e and (x is y or self.floormod(x, d) is remainder):
+            return x
+        return y if self.floordiv(y, e) is quotient else None
 
     def iadd(self, x: Index, y: Index) -> Expr:
         x, y = self.index(x), self.index(y)
@@ -345,7 +348,6 @@ class Arena:
         remainder = self.poly(rest)
         if remainder.bounds[0] >= 0 and remainder.bounds[1] < d:
             return self.poly(quotient), remainder
-        # coefficients below d may still hide a quotient: r = q'·d + r'
         return None
 
     def floordiv(self, x: Index, y: Index) -> Expr:
@@ -354,11 +356,13 @@ class Arena:
             d = y.attr
             if d == 1:
                 return x
-            if x.op == "const":
-                return self.int(x.attr // d)
             split = self._split(x, d)
             if split is not None:
                 return split[0]
+            multiples = {m: c for m, c in poly_terms(x).items() if c % d == 0}  # come out, whatever is left
+            if multiples:
+                rest = self.isub(x, self.poly(multiples))
+                return self.iadd(self.poly({m: c // d for m, c in multiples.items()}), self.floordiv(rest, y))
             if x.op == "floordiv" and x.args[1].op == "const":
                 return self.floordiv(x.args[0], x.args[1].attr * d)
             lo, hi = x.bounds
