@@ -84,6 +84,20 @@ def test_dimensions(dimension, platform):
           x, y)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[:-1])
+def test_a_few_of_long_rows(dtype):
+    """They are chosen by the first digit in which the row's keys differ: by all of it, by some of it, by none."""
+    for shape, k, axis in (((8192,), 65, 0), ((8192,), 2048, 0), ((2, 9001), 100, 1), ((8300, 3), 70, 0)):
+        x = draw(shape, dtype)
+        with np.errstate(invalid="ignore"):
+            rows = [x, np.full_like(x, x.reshape(-1)[-1]), ~x if dtype == "bool" else x % 3]
+        for y in rows:
+            check("cpu", lambda x: lax.top_k(x, k, axis=axis), lambda x: tuple(jax.lax.top_k(x, k, axis=axis)), y)  # noqa: B023
+    x = draw((3, 8192), dtype)
+    check("cpu", lambda x: lax.map(lambda row: lax.top_k(row, 80), x),
+          lambda x: jax.lax.map(lambda row: tuple(jax.lax.top_k(row, 80)), x), x)
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", DTYPES[:-1])
 def test_top_k(dtype, platform):

@@ -117,7 +117,7 @@ class RowSorter:
         ping = n.scratch((size,), dtype)
         with n.loop(size) as i:
             n.store(ping, [i], key(i))
-        return self._ordered(ping, None if self.short else n.scratch((size,), dtype), 8 * dtype.itemsize, 0)
+        return self.ordered(ping, None if self.short else n.scratch((size,), dtype), 8 * dtype.itemsize, 0)
 
     def by(self, key: Callable[[Any], Any], width: int) -> None:
         """Reorders the positions stably by `key(position)`, an unsigned integer of `width` bits."""
@@ -145,7 +145,7 @@ class RowSorter:
             at = i if first else b.cast(n.load(before, [i]), INDEX)
             word = b.or_(b.shl(b.cast(key(at), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
             n.store(self.ping, [i], word)
-        result = self._ordered(self.ping, self.pong, width, 32)
+        result = self.ordered(self.ping, self.pong, width, 32)
         if result is self.pong:
             self.ping, self.pong = self.pong, self.ping
         place = lambda i: b.cast(b.and_(result.at([i]), low), INDEX)
@@ -157,7 +157,7 @@ class RowSorter:
                 n.store(settled, [i], b.cast(self.reader(i), UINT32))
             self.reader = lambda i: b.cast(settled.at([i]), INDEX)
 
-    def _ordered(self, words: Any, spare: Any, width: int, base: int) -> Any:
+    def ordered(self, words: Any, spare: Any, width: int, base: int) -> Any:
         """Sorts words by the `width` bits above bit `base`. Returns the buffer that holds them. Of rows whose length is
         known only when the program runs, short ones are not sorted by digits, whose counts would take most of the
         time."""
@@ -320,6 +320,53 @@ def insert_word(b: Builder, n: Any, words: Any, new: Any, last: Any) -> None:
         with n.else_():
             going.set(b.const(False, np.bool_))
     n.store(words, [j.get()], new)
+
+
+_TOP_DIGIT = 11  # bits of what candidates are chosen by
+
+
+def worth_selecting(size: int, k: int) -> bool:
+    """Whether it takes less to choose candidates for the `k` smallest of a row, and to sort these, than to sort all."""
+    return size >= 4 * max(k, 1 << _TOP_DIGIT)
+
+
+def select_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any], width: int) -> Any:
+    """Words (key, position) of a row in a scratch buffer, of which the first `k` are the smallest, sorted. Keys have
+    `width` bits, up to 32.
+
+    Radix select: the counts of a digit, the highest in which keys differ, tell up to which one elements are candidates.
+    These are sorted.
+    """
+    words, spare = n.scratch((size,), UINT64), n.scratch((size,), UINT64)
+    slots = 1 << _TOP_DIGIT
+    counts = n.scratch((slots,), INDEX)
+    ones = b.const((1 << width) - 1, key(b.index(0)).dtype)
+    low = b.cast(n.smallest(size, key, ones), UINT32)
+    high = b.cast(b.xor(n.smallest(size, lambda i: b.xor(key(i), ones), ones), ones), UINT32)
+    above = b.const(32 - _TOP_DIGIT, UINT32)
+    shift = n.let(b.sub(above, b.min(b.clz(b.sub(high, low)), above)))
+
+    def digit(key: Any) -> Any:
+        moved = b.shr_logical(b.sub(b.cast(key, UINT32), low), shift)
+        return b.cast(b.and_(moved, b.const(slots - 1, UINT32)), INDEX)
+
+    with n.loop(slots) as i:
+        n.store(counts, [i], b.index(0))
+    with n.loop(size) as i:
+        slot = n.let(digit(key(i)))
+        n.store(counts, [slot], b.add(n.load(counts, [slot]), b.index(1)))
+    below, last, found = n.var(INDEX, b.index(0)), n.var(INDEX, b.index(0)), n.var(INDEX, b.index(0))
+    with n.loop(slots) as i:
+        with n.if_(b.lt(below.get(), b.index(k))):
+            last.set(i)
+        below.set(b.add(below.get(), n.load(counts, [i])))
+    with n.loop(size) as i:
+        bits = n.let(key(i))
+        with n.if_(b.le(digit(bits), last.get())):
+            word = b.or_(b.shl(b.cast(bits, UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
+            n.store(words, [found.get()], word)
+            found.set(b.add(found.get(), b.index(1)))
+    return RowSorter(b, n, n.let(found.get())).ordered(words, spare, width, 32)
 
 
 _BLOCK = 64  # elements that are looked at together: hardly any of them is among the smallest so far

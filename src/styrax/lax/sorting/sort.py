@@ -31,7 +31,17 @@ from ..indexing.gather import take_along
 from ..shaping.filling import broadcasted_iota
 from ..shaping.reshaping import transpose
 from ..shaping.shapes import canonical_axis
-from .row_sorting import RowSorter, each_row, from_order_bits, is_cheap, keep_smallest, keys_hold_values, order_bits
+from .row_sorting import (
+    RowSorter,
+    each_row,
+    from_order_bits,
+    is_cheap,
+    keep_smallest,
+    keys_hold_values,
+    order_bits,
+    select_smallest,
+    worth_selecting,
+)
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
@@ -351,7 +361,7 @@ def _top_k_batch(args: Sequence[Any], dims: Sequence[int], *, k: int, axis: int)
 
 rules.batchers[top_k_p] = _top_k_batch
 
-_HEAP = 64  # that many elements are kept sorted while the row goes by; more are found by sorting
+_HEAP = 64  # that many elements are kept sorted while the row goes by
 
 
 def _top_k_loops(b: Builder, operand: Any, *, k: int, axis: int) -> list[Any]:
@@ -378,8 +388,13 @@ def select_largest(b: Builder, operand: Any, k: int, axis: int, order: Callable[
         def row(at: Callable[[Any], list[Any]]) -> None:
             if k == 0:
                 return
-            if k <= _HEAP and width <= 32 and isinstance(size, int) and size > k:
-                best = keep_smallest(b, n, size, k, lambda i: inverted(i, at))
+            best = None
+            if width <= 32 and isinstance(size, int):
+                if k <= _HEAP and size > k:
+                    best = keep_smallest(b, n, size, k, lambda i: inverted(i, at))
+                elif worth_selecting(size, k):
+                    best = select_smallest(b, n, size, k, lambda i: inverted(i, at), width)
+            if best is not None:
                 position = lambda i: b.cast(b.and_(best.at([i]), b.const(0xFFFFFFFF, UINT64)), INDEX)
             else:
                 sorter = RowSorter(b, n, size)
