@@ -12,7 +12,7 @@ from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.number_types import is_float, is_integer, is_signed
 from ..compile.registers import is_avx512
-from . import divisors, instructions, ramps
+from . import divisors, instructions, ramps, small_floats
 from .accesses import Accesses
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer
@@ -243,9 +243,9 @@ class Values:
             t = vector(element_type(e.dtype), lanes)
             return self.op(f"select {vector('i1', lanes)} {a[0]}, {t} {a[1]}, {t} {a[2]}")
         if op == "widen":
-            return instructions.widen(self.writer, a[0], e.args[0].dtype, lanes)
+            return small_floats.widen(self.writer, a[0], e.args[0].dtype, lanes)
         if op == "narrow":
-            return instructions.narrow(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
+            return small_floats.narrow(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
         if op == "bitcast":
             return instructions.bitcast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
         return instructions.rows[op](self.writer, e.args[0].dtype, lanes, a)
