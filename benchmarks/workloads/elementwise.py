@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 
 from .catalog import Workload, between, floats, one_array
@@ -42,6 +43,11 @@ def transposition(x):
 @jax.jit
 def pixels(x):
     return jnp.clip(x * 1.2 + 10, 0, 255).astype(jnp.uint8)
+
+
+@jax.jit
+def eight_bit_weights(x, scales):
+    return x.astype(jnp.float32) * scales[:, None]
 
 
 @jax.jit
@@ -163,4 +169,9 @@ PHASES = Workload(
 DISTRIBUTIONS = Workload(
     "distribution functions", distributions, gamma_arguments, [(100_000,), (100,)], between(100, 200_000),
     tolerance=1e-3,
+)  # fmt: skip
+EIGHT_BIT_WEIGHTS = Workload(
+    "weights of eight bits", eight_bit_weights,
+    lambda shape, rng: [floats(shape, rng=rng)[0].astype(ml_dtypes.float8_e4m3fn), *floats(shape[:1], rng=rng)],
+    [(1024, 1024), (100, 30)], between(20, 2000, 2), tolerance=0.0,
 )  # fmt: skip

@@ -34,6 +34,16 @@ def classes(x):
     return jnp.argmax(x, axis=1), jnp.max(x, axis=1)
 
 
+@jax.jit
+def peak(x):
+    return jnp.argmax(x), jnp.max(x)
+
+
+@jax.jit
+def shortlist(x):
+    return jax.lax.top_k(x, 200)
+
+
 def numpy_log_softmax(x):
     shifted = x - x.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -63,3 +73,9 @@ CLASSES = Workload(
     "likeliest of some classes", classes, one_array, [(10_000, 10), (5000, 24)], few_columns,
     numpy=lambda x: (np.argmax(x, axis=1), np.max(x, axis=1)),
 )  # fmt: skip
+PEAK = Workload(
+    "largest of all elements", peak, one_array, [(40, 50, 60), (7, 11, 13)], between(10, 200, 3),
+    numpy=lambda x: (np.argmax(x), np.max(x)),
+)  # fmt: skip
+SHORTLIST = Workload("200 largest of long rows", shortlist, one_array, [(16, 32_000), (100_000,)],
+                     between(10_000, 300_000))
