@@ -86,8 +86,9 @@ def test_dimensions(dimension, platform):
 
 @pytest.mark.parametrize("dtype", DTYPES[:-1])
 def test_a_few_of_long_rows(dtype):
-    """They are chosen by the first digit in which the row's keys differ: by all of it, by some of it, by none."""
-    for shape, k, axis in (((8192,), 65, 0), ((8192,), 2048, 0), ((2, 9001), 100, 1), ((8300, 3), 70, 0)):
+    """They are in blocks of 64, 32 or 16 elements; the last of a row are in none."""
+    for shape, k, axis in (((9000,), 65, 0), ((8192,), 256, 0), ((2, 9001), 100, 1), ((8363, 3), 70, 0),
+                           ((5007,), 150, 0), ((2111,), 65, 0), ((1000,), 80, 0)):
         x = draw(shape, dtype)
         with np.errstate(invalid="ignore"):
             rows = [x, np.full_like(x, x.reshape(-1)[-1]), ~x if dtype == "bool" else x % 3]

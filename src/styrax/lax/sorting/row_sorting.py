@@ -322,51 +322,50 @@ def insert_word(b: Builder, n: Any, words: Any, new: Any, last: Any) -> None:
     n.store(words, [j.get()], new)
 
 
-_TOP_DIGIT = 11  # bits of what candidates are chosen by
-
-
-def worth_selecting(size: int, k: int) -> bool:
-    """Whether it takes less to choose candidates for the `k` smallest of a row, and to sort these, than to sort all."""
-    return size >= 4 * max(k, 1 << _TOP_DIGIT)
+def candidates_block(size: int, k: int) -> int:
+    """How many neighbours of a row stand for one another where its `k` smallest elements are chosen: 0 where it takes
+    less to sort all."""
+    return next((block for block in (64, 32, 16) if size // block >= 2 * k), 0)
 
 
 def select_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any], width: int) -> Any:
     """Words (key, position) of a row in a scratch buffer, of which the first `k` are the smallest, sorted. Keys have
     `width` bits, up to 32.
 
-    Radix select: the counts of a digit, the highest in which keys differ, tell up to which one elements are candidates.
-    These are sorted.
+    They are all in the `k` blocks whose own smallest elements are the smallest, those before others where they are
+    equal: each of these blocks has an element that comes before any of another block. What is sorted are the smallest
+    of blocks, and what is no larger than the `k`-th of them.
     """
-    words, spare = n.scratch((size,), UINT64), n.scratch((size,), UINT64)
-    slots = 1 << _TOP_DIGIT
-    counts = n.scratch((slots,), INDEX)
-    ones = b.const((1 << width) - 1, key(b.index(0)).dtype)
-    low = b.cast(n.smallest(size, key, ones), UINT32)
-    high = b.cast(b.xor(n.smallest(size, lambda i: b.xor(key(i), ones), ones), ones), UINT32)
-    above = b.const(32 - _TOP_DIGIT, UINT32)
-    shift = n.let(b.sub(above, b.min(b.clz(b.sub(high, low)), above)))
+    block = candidates_block(size, k)
+    blocks = size // block
+    largest = b.const((1 << width) - 1, key(b.index(0)).dtype)
 
-    def digit(key: Any) -> Any:
-        moved = b.shr_logical(b.sub(b.cast(key, UINT32), low), shift)
-        return b.cast(b.and_(moved, b.const(slots - 1, UINT32)), INDEX)
+    def word(bits: Any, i: Any) -> Any:
+        return b.or_(b.shl(b.cast(bits, UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
 
-    with n.loop(slots) as i:
-        n.store(counts, [i], b.index(0))
-    with n.loop(size) as i:
-        slot = n.let(digit(key(i)))
-        n.store(counts, [slot], b.add(n.load(counts, [slot]), b.index(1)))
-    below, last, found = n.var(INDEX, b.index(0)), n.var(INDEX, b.index(0)), n.var(INDEX, b.index(0))
-    with n.loop(slots) as i:
-        with n.if_(b.lt(below.get(), b.index(k))):
-            last.set(i)
-        below.set(b.add(below.get(), n.load(counts, [i])))
-    with n.loop(size) as i:
-        bits = n.let(key(i))
-        with n.if_(b.le(digit(bits), last.get())):
-            word = b.or_(b.shl(b.cast(bits, UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
-            n.store(words, [found.get()], word)
-            found.set(b.add(found.get(), b.index(1)))
-    return RowSorter(b, n, n.let(found.get())).ordered(words, spare, width, 32)
+    least, ping, pong = (n.scratch((blocks,), UINT64) for _ in range(3))
+    with n.loop(blocks) as j:
+        start = b.mul(j, b.index(block))
+        found = n.let(word(n.smallest(block, lambda i: key(b.add(start, i)), largest), j))
+        n.store(least, [j], found)
+        n.store(ping, [j], found)
+    last = n.let(n.load(RowSorter(b, n, blocks).ordered(ping, pong, width, 32), [b.index(k - 1)]))
+    limit = n.let(b.cast(b.shr_logical(last, b.const(32, UINT64)), largest.dtype))
+    room = (k * block + size % block,)
+    words, spare, count = n.scratch(room, UINT64), n.scratch(room, UINT64), n.var(INDEX, b.index(0))
+
+    def take(start: Any, number: int) -> None:
+        with n.loop(number) as i:
+            place = b.add(start, i)
+            bits = n.let(key(place))
+            with n.if_(b.le(bits, limit)):
+                n.store(words, [count.get()], word(bits, place))
+                count.set(b.add(count.get(), b.index(1)))
+
+    with n.loop(blocks) as j, n.if_(b.le(n.load(least, [j]), last)):
+        take(b.mul(j, b.index(block)), block)
+    take(b.index(blocks * block), size % block)
+    return RowSorter(b, n, n.let(count.get())).ordered(words, spare, width, 32)
 
 
 _BLOCK = 64  # elements that are looked at together: hardly any of them is among the smallest so far

@@ -33,6 +33,7 @@ from ..shaping.reshaping import transpose
 from ..shaping.shapes import canonical_axis
 from .row_sorting import (
     RowSorter,
+    candidates_block,
     each_row,
     from_order_bits,
     is_cheap,
@@ -40,7 +41,6 @@ from .row_sorting import (
     keys_hold_values,
     order_bits,
     select_smallest,
-    worth_selecting,
 )
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ def select_largest(b: Builder, operand: Any, k: int, axis: int, order: Callable[
             if width <= 32 and isinstance(size, int):
                 if k <= _HEAP and size > k:
                     best = keep_smallest(b, n, size, k, lambda i: inverted(i, at))
-                elif worth_selecting(size, k):
+                elif candidates_block(size, k):
                     best = select_smallest(b, n, size, k, lambda i: inverted(i, at), width)
             if best is not None:
                 position = lambda i: b.cast(b.and_(best.at([i]), b.const(0xFFFFFFFF, UINT64)), INDEX)
