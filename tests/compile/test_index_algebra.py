@@ -71,6 +71,18 @@ def test_sums_of_quotients_and_remainders(seed):
             assert value(total, known) == expected
 
 
+def test_squares_of_quotients_are_not_taken_for_quotients():
+    arena = Arena()
+    y = arena.var("i", 100)
+    quotient, remainder = arena.floordiv(y, 4), arena.floormod(y, 4)
+    square = arena.imul(quotient, quotient)
+    mixed = arena.imul(quotient, remainder)
+    for total, plain in ((arena.affine(0, [square, remainder], [4, 1]), lambda q, r: 4 * q * q + r),
+                         (arena.affine(0, [square, mixed], [4, 1]), lambda q, r: q * (4 * q + r))):
+        for i in range(100):
+            assert value(total, {y: i}) == plain(i // 4, i % 4)
+
+
 @pytest.mark.parametrize("shape", [(40, 50, 60), (7, 11, 13, 17), (30, 1, 70, 9), (3, 5, 20011)])
 @pytest.mark.parametrize("name", ["argmax", "argmin", "sum", "max", "prod", "any"])
 def test_reductions_of_flattened_arrays_read_them_as_they_lie(name, shape):

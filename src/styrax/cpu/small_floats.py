@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ml_dtypes
 import numpy as np
 
@@ -24,20 +26,26 @@ def widen(f: Block, x: str, source: ScalarType, lanes: int) -> str:
     return _widen_8(f, x, source, lanes)
 
 
+def _int32(value: int, lanes: int) -> str:
+    return splat(str(value), "i32", lanes)
+
+
+def _all_values(dtype: ScalarType) -> tuple[np.ndarray, np.ndarray]:
+    """All bytes, and the numbers that they are."""
+    codes = np.arange(256, dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        return codes, codes.view(numpy_type(dtype)).astype(np.float32)
+
+
 def _widen_8(f: Block, x: str, source: ScalarType, lanes: int) -> str:
     """Floats of 8 bits and fewer: exponent and mantissa move to their places in a float32, whose bias is another."""
     i32, c, t = vector("i32", lanes), vector("i1", lanes), vector("float", lanes)
-
-    def k(value: int) -> str:
-        return splat(str(value), "i32", lanes)
-
+    k = partial(_int32, lanes=lanes)
     def choose(order: str, code: str, limit: int, chosen: int | str, other: str) -> str:
         holds = f.op(f"icmp {order} {i32} {code}, {k(limit)}")
         return f.op(f"select {c} {holds}, {i32} {k(chosen) if isinstance(chosen, int) else chosen}, {i32} {other}")
 
-    codes = np.arange(256, dtype=np.uint8)
-    with np.errstate(all="ignore"):
-        values = codes.view(numpy_type(source)).astype(np.float32)
+    codes, values = _all_values(source)
     table = values.view(np.uint32)
     info = ml_dtypes.finfo(source)
     up, top = 23 - info.nmant, 1 << info.bits - 1  # how far numbers move, and their sign
@@ -106,15 +114,10 @@ def _narrow_8(f: Block, x: str, bits: str, target: ScalarType, lanes: int) -> st
     """Floats of 8 bits and fewer: rounding in integers, subnormals by adding a power of two that aligns them."""
     info = ml_dtypes.finfo(target)
     i32, c, t = vector("i32", lanes), vector("i1", lanes), vector("float", lanes)
-
-    def k(value: int) -> str:
-        return splat(str(value), "i32", lanes)
-
+    k = partial(_int32, lanes=lanes)
     mantissa = int(info.nmant)
     largest = np.float32(info.max)
-    all_bits = np.arange(256, dtype=np.uint8)
-    with np.errstate(all="ignore"):
-        values = all_bits.view(numpy_type(target)).astype(np.float32)
+    all_bits, values = _all_values(target)
     positive = all_bits[(values > 0) & np.isfinite(values) & ~np.signbit(values)]
     smallest = np.float32(values[positive].min()) if len(positive) else np.float32(1)
     sign_bits = f.op(f"lshr {i32} {bits}, {k(31)}")
@@ -143,12 +146,8 @@ def _narrow_8(f: Block, x: str, bits: str, target: ScalarType, lanes: int) -> st
     # beyond the largest: what a rounding past it gives (infinity, NaN, or the largest)
     code_of_max = int(all_bits[values == largest][0])
     with np.errstate(all="ignore"):
-        beyond = int(np.asarray(np.float32(3e38)).astype(numpy_type(target)).view(np.uint8))
-        nan_code = int(np.asarray(np.float32(np.nan)).astype(numpy_type(target)).view(np.uint8))
-        inf_code = int(np.asarray(np.float32(np.inf)).astype(numpy_type(target)).view(np.uint8))
-        minus_zero = int(np.asarray(np.float32(-0.0)).astype(numpy_type(target)).view(np.uint8))
-        minus_one = int(np.asarray(np.float32(-1.0)).astype(numpy_type(target)).view(np.uint8))
-        one = int(np.asarray(np.float32(1.0)).astype(numpy_type(target)).view(np.uint8))
+        edges = np.array([3e38, np.nan, np.inf, -0.0, -1.0, 1.0], np.float32).astype(numpy_type(target))
+    beyond, nan_code, inf_code, minus_zero, minus_one, one = map(int, edges.view(np.uint8))
     over = f.op(f"icmp sgt {i32} {code}, {k(code_of_max)}")
     code = f.op(f"select {c} {over}, {i32} {k(beyond & ~(minus_one ^ one) if beyond != nan_code else beyond)}, {i32} "
                 f"{code}")

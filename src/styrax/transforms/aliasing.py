@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.arrays.array import Array
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo
 from ..core.tracing import source
 from ..core.tracing.trace import Tracer, get_aval
@@ -49,7 +50,7 @@ def _referent(x: Any) -> Any:
 
 
 def any_references(leaves: Sequence[Any]) -> bool:
-    return any(isinstance(x, Ref) for x in leaves)
+    return any(type(x) is not Array and isinstance(x, Ref) for x in leaves)
 
 
 def check_arguments(leaves: Sequence[Any], captured: Sequence[Any], traced_for: str, info: DebugInfo) -> None:

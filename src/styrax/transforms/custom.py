@@ -271,16 +271,9 @@ class custom_vjp(NestedRules, Generic[P, R]):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
-        primal = f"custom_vjp primal function {name}"
-        nondiff, dynamic, fixed = split(values, self.nondiff_argnums)
-        leaves, in_tree = tree.tree_flatten(dynamic)
-        fun = _Primal(self.fun, in_tree, fixed)
-        if any_references(leaves):
-            check_arguments(leaves, (), "custom_vjp", fun.debug_info)
         if state.trace.is_eval:
-            out = call_eagerly(self.fun, values, self.nondiff_argnums)
-            check_rule_results(*tree.tree_flatten(out), primal)
-            return out
+            return self._checked(call_eagerly(self.fun, values, self.nondiff_argnums, check=self._check_references))
+        nondiff, dynamic, fixed = split(values, self.nondiff_argnums)
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):
             raise errors.UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -288,7 +281,10 @@ class custom_vjp(NestedRules, Generic[P, R]):
                 "custom_vjp functions; instead, nondiff_argnums should only be used for arguments that can't be or "
                 "contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should "
                 "typically not be indicated as nondiff_argnums.")
+        leaves, in_tree = tree.tree_flatten(dynamic)
+        self._check_references(leaves, in_tree, fixed)
         check_leaves(leaves)
+        fun = _Primal(self.fun, in_tree, fixed)
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
@@ -305,8 +301,17 @@ class custom_vjp(NestedRules, Generic[P, R]):
         bwd.__name__ = function_name(self.bwd)
         outs = custom_vjp_call_p.bind(*leaves, subfuns=(fun, fwd, bwd), out_trees=lambda: fun.structure,
                                       symbolic_zeros=self.symbolic_zeros)
-        check_rule_results(outs, fun.structure, primal)
-        return tree.tree_unflatten(fun.structure, outs)
+        return self._checked(tree.tree_unflatten(fun.structure, outs))
+
+    def _check_references(self, leaves: Sequence[Any], in_tree: tree.PyTreeDef, fixed: Any) -> None:
+        if any_references(leaves):
+            check_arguments(leaves, (), "custom_vjp", _Primal(self.fun, in_tree, fixed).debug_info)
+
+    def _checked(self, out: PyTree) -> Any:
+        """The function's result. Raises ValueError where there is a reference in it."""
+        if type(out) is not Array and any_references(tree.tree_leaves(out)):
+            check_rule_results(*tree.tree_flatten(out), f"custom_vjp primal function {function_name(self.fun)}")
+        return out
 
 
 class _Rule:

@@ -113,13 +113,16 @@ def check_leaves(leaves: Sequence[Any], what: str = "") -> None:
                             f"{type(x)} and was passed to {what} at position {i}.\n") from None
 
 
-def call_eagerly(fun: Callable, values: Sequence[Any], nondiff: Sequence[int], what: str = "") -> Any:
+def call_eagerly(fun: Callable, values: Sequence[Any], nondiff: Sequence[int], what: str = "",
+                 check: Callable[..., None] | None = None) -> Any:
     """Calls a function without regard to its rules, as where nothing is transformed. Numbers and NumPy's arrays come
-    with the dtypes of arrays, for which it may ask."""
+    with the dtypes of arrays, for which it may ask. `check` gets arguments that are not all arrays, flattened."""
     _, dynamic, fixed = split(values, nondiff)
     leaves, in_tree = tree.tree_flatten(dynamic)
     if all(isinstance(x, Array) for x in leaves):
         return fun(*values)
+    if check is not None:
+        check(leaves, in_tree, fixed)
     check_leaves(leaves, what)
     args = list(in_tree.unflatten(map(as_bound, leaves)))
     for i, x in fixed:

@@ -258,10 +258,10 @@ class Arena:
         """e·(y // e) + y % e = y, for any common factor."""
         remainders = [(m, t) for m in terms for t in m if t.op == "floormod" and t.args[1].op == "const"]
         for mono, c in terms.items() if remainders else ():
-            for a in mono:
+            for place, a in enumerate(mono):
                 if a.op != "floordiv":
                     continue
-                rest = tuple(t for t in mono if t is not a)
+                rest = mono[:place] + mono[place + 1:]
                 for other, t in remainders:
                     factor = terms[other]
                     if factor * t.args[1].attr != c or other != tuple(sorted((*rest, t), key=lambda t: t.id)):
