@@ -42,19 +42,25 @@ class _Folding(Rewriting):
             product, operands = self.products[ins[0]]
             wanted, exchange = tuple(traits.permutation(eqn.params)), _exchange(product)
             if wanted == exchange:
-                return self.add(_exchanged(product, eqn.outvars[0]), operands[::-1])
+                turned = _exchanged(product, eqn.outvars[0])
+                return self._used_once(turned, operands[::-1], self.add(turned, operands[::-1]), eqn.outvars[0])
             rest = tuple([exchange.index(d) for d in wanted])
             shape = product.outvars[0].aval.shape  # type: ignore[attr-defined]
             if "permutation" in eqn.params and _last(rest, [shape[d] for d in exchange]) and not _last(wanted, shape):
                 aval = product.outvars[0].aval
                 assert isinstance(aval, ShapedArray)
-                turned = Var(aval.update(shape=tuple([shape[d] for d in exchange])))
-                outs = self.add(_exchanged(product, turned), operands[::-1])
+                out = Var(aval.update(shape=tuple([shape[d] for d in exchange])))
+                outs = self.add(_exchanged(product, out), operands[::-1])
                 return self.add(eqn.replace(invars=outs, params={**eqn.params, "permutation": rest}), outs)
         outs = self.add(map_programs(eqn, fold_transposes), ins)
-        if (traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None
-                and self.uses.get(eqn.outvars[0]) == 1):
-            self.products[outs[0]] = eqn, ins
+        if traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None:
+            return self._used_once(eqn, ins, outs, eqn.outvars[0])
+        return outs
+
+    def _used_once(self, product: JaxprEqn, ins: Sequence[Atom], outs: Sequence[Atom], out: Var) -> Sequence[Atom]:
+        """The results of a product that stands for `out`: what is used once may be turned (once more)."""
+        if self.uses.get(out) == 1:
+            self.products[outs[0]] = product, ins
         return outs
 
 
