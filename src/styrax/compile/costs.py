@@ -27,6 +27,7 @@ TURNED = 4  # elements of a matrix that an instruction turns, estimated
 MOVED = 8  # elements that an instruction copies, estimated
 ENDING = 8  # turns of a loop that nobody knows, where programs for all sizes are estimated
 LANES = 8  # of a loop that takes as many as a vector has, estimated
+EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 
 

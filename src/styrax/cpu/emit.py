@@ -14,8 +14,8 @@ from ..compile import costs
 from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
-from ..compile.lowering.number_types import is_complex, part_dtype
-from . import code_size, divergence, instructions, ramps
+from ..compile.lowering.number_types import is_complex
+from . import blocks, code_size, divergence, instructions, ramps
 from .exchanges import Exchanges
 from .expressions import Values
 from .frames import Frame
@@ -23,7 +23,6 @@ from .instructions import element_type, memory_type, vector
 from .prefetching import AHEAD
 from .writer import Lanes, Module, Writer
 
-SHARED = 1 << 19  # bytes of a copy from which threads share it
 BEFORE = (-(1 << 62), -1)  # what a loop's turn is to the one after the last
 CHUNK_WORK = 12_000  # estimated instructions that one claim of a thread should cost
 REGISTER = 16  # bytes of the shortest vectors
@@ -43,6 +42,7 @@ class Function:
         self.nested = parent is not None
         self.uniform: frozenset[Expr] = frozenset()  # scalars of the loop over lanes that have none
         self.exchanges = Exchanges(writer, values)
+        self.blocks = blocks.Blocks(writer, values)
         self.arena, self.module, self.op, self.line, self.value = (
             writer.arena, writer.module, writer.op, writer.line, values.value)
 
@@ -234,28 +234,7 @@ class Function:
         return self.op(f"shufflevector {v} {name}, {v} poison, <{count} x i32> <{order}>")
 
     def _copy(self, s: loopir.Copy) -> None:
-        root = self.module.placement.root
-        if root(s.target) is root(s.source) and s.target_offset is s.source_offset:
-            return
-        count = self.arena.index(s.count)
-        if count is self.arena.index(0):
-            return  # an empty buffer has no memory
-        with self.writer.scope(statement=True):
-            if is_complex(s.target.dtype):
-                t = "{ %s, %s }" % ((element_type(part_dtype(s.target.dtype)),) * 2)
-            else:
-                t = memory_type(s.target.dtype)
-            pointer = self.values.pointer
-            to = self.op(f"getelementptr {t}, ptr {pointer(s.target)}, i64 {self.value(s.target_offset)}")
-            source = self.op(f"getelementptr {t}, ptr {pointer(s.source)}, i64 {self.value(s.source_offset)}")
-            size = self.value(self.arena.imul(count, s.target.dtype.itemsize))
-            if isinstance(s.count, int) and s.count * s.target.dtype.itemsize >= SHARED and root(s.target) is not root(
-                    s.source):
-                self.writer.declare("declare void @styrax_copy(ptr, ptr, i64)")
-                self.line(f"call void @styrax_copy(ptr {to}, ptr {source}, i64 {size})")
-            else:
-                self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-                self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+        self.blocks.copy(s)
         self.accesses.forget(s.target)
 
     def _exchange(self, s: loopir.Exchange) -> None:
@@ -467,6 +446,10 @@ class Function:
         return self.op(f"add i64 {low}, {covered}")
 
     def _vector_loop(self, s: loopir.Loop, low: str, high: str) -> None:
+        byte = None if self.module.bounds else blocks.fills(self.arena, s)
+        if byte is not None:
+            self.blocks.fill(s, low, high, byte)
+            return
         width = s.width or max(self.module.vector_bytes // 4, 1)
         static = low.isdigit() and high.isdigit()
         if isinstance(s.extent, int) and s.extent % width == 0:

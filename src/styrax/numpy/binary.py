@@ -595,4 +595,4 @@ def _frexp_jvp(primals: tuple, tangents: tuple) -> tuple:
     (x,), (t,) = primals, tangents
     fraction, exponent = frexp_of(x)
     zero = np.zeros(exponent.shape, dtypes.float0)
-    return (fraction, exponent), (lax.mul(t, ldexp(lax.full_like(fraction, 1), lax.neg(exponent))), zero)
+    return (fraction, exponent), (lax.mul(t, lax.exp2(lax.neg(convert(exponent, fraction.dtype)))), zero)

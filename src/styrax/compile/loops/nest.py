@@ -36,6 +36,7 @@ UNIFORM = 0.9  # what an access is worth that is the same in all lanes, where a 
 ROWS = 4  # that share the places that they read,
 SHARED = 16  # with so few estimated instructions around each of these reads that lanes would not pay
 GATHER = 4  # estimated instructions around each read at a place read from memory, up to which lanes do not pay for it
+STORED = 2  # instructions that a store costs besides, estimated: its memory is fetched first, and written back
 SHORT = 8  # turns of a loop that leave lanes idle
 GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
@@ -183,6 +184,11 @@ class Nest:
         inner = [m.op for m in self.members if m.inner]
         return _instructions(walk([e for op in inner for e in operation_exprs(op)])) if self.inner else self.work()
 
+    def stored(self) -> int:
+        """What stores of one innermost iteration cost besides, estimated: a turn that stores nothing is one less."""
+        stores = sum([isinstance(m.op, Point) and (m.inner or not self.inner) for m in self.members])
+        return STORED * stores if stores else -1
+
     def ordered(self, loops: Sequence[Expr], vector: Expr | None) -> list[Expr]:
         """Loops by falling stride of what is stored and read; the vector loop innermost."""
         indices, _ = self.accesses()
@@ -274,7 +280,7 @@ def planned(nest: Nest, vector_bytes: int) -> Nest:
     if vector is not None and (rows is not None or _mostly_gathers(nest, vector)):
         vector = None
     once = nest.work() - nest.inner_work()
-    elements = nest.count(nest.outer) * (nest.count(nest.inner) * nest.inner_work() + once)
+    elements = nest.count(nest.outer) * (nest.count(nest.inner) * (nest.inner_work() + nest.stored()) + once)
     nest = nest.replace(
         vector=vector, width=1 if vector is None else vector_width(nest, vector, vector_bytes), elements=elements,
         outer=nest.ordered(nest.outer, vector), inner=nest.ordered(nest.inner, vector))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..costs import CHAIN
+from ..costs import CHAIN, EVEN_SHARES
 from ..ir.expr import COSTS, Expr, unwrap
 from ..ir.loopir import Accumulator, Close, Fold, Let, Loop, LoopKind, Open, Statement, Store
 from ..ir.values import Define, Opaque, Point, Reduce
@@ -40,7 +40,6 @@ CHAINS = 8  # additions at once that keep the processor busy: what it can begin 
 # Vectors side by side, the estimated instructions of a function up to which their numbers stay in registers, and those
 # of a whole nest from which that pays: with 16 registers, and with 32, which look further ahead
 SIDE_BY_SIDE = ((4, CHAIN, 1 << 23), (2, 30, 1 << 15)), ((2, 30, 1 << 18),)
-EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 
 
 def run(program: Program) -> Program:
@@ -97,7 +96,7 @@ class Scheduler:
                 body = [self._loop(v, body, LoopKind.JAM, nest.size(v))]
             else:
                 body = [self._loop(v, body)]
-        return self._divisible(body, nest.elements, width)
+        return self._divisible(body, nest.elements, nest.width)
 
     def _unrolling(self, vector: Expr, width: int, work: int, steps: int) -> int:
         """How many vectors a step of a reduction takes: enough that their chains of additions overlap, in registers.

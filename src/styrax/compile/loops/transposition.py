@@ -16,6 +16,7 @@ copied.
 
 from __future__ import annotations
 
+from ..costs import EVEN_SHARES
 from ..ir.expr import COSTS, INDEX, Expr, Index, coefficient
 from ..ir.loopir import Loop, Statement, Transpose
 from ..ir.values import Point, row_major
@@ -207,16 +208,22 @@ def copied(nest: Nest) -> list[Statement] | None:
     if across != 1 or along != 1 or not apart or not stride:
         return None
     count = -(-rows // lanes)
-    block = b.loop_var(count)
-    first = b.imul(block, lanes) if count > 1 else b.int(0)
+    around = sorted([w for w in nest.outer if w is not u and w is not v and b.extents[w] != 1], key=nest.size)
+    # Tiles side by side follow each other: they share lines of memory, and pages. Where threads have nothing else to
+    # share, they do so in strips.
+    share = around and nest.size(around[-1]) < EVEN_SHARES
+    strip = max((n for n in range(1, count // EVEN_SHARES + 1) if count % n == 0), default=count) if share else count
+    shared, within = b.loop_var(count // strip), b.loop_var(strip)
+    first = b.imul(b.iadd(b.imul(shared, strip) if strip < count else b.int(0), within if strip > 1 else b.int(0)),
+                   lanes)
     if rows % lanes:  # the last rows are turned with some of those before, which become the same again
         first = b.min(first, b.int(rows - lanes))
     at = {v: first, u: b.int(0)}
     target, source = (b.arena.substitute(e, at, dict(at)) for e in (op.place, place))
     turned: Statement = Transpose(op.buffer, target, apart, load.attr[0], source, stride, lanes, columns)
-    loops = [w for w in (*nest.outer, block) if w is not u and w is not v and b.extents[w] != 1]
-    for w in sorted(loops, key=nest.size):  # the longest outside, for threads
-        turned = Loop(w, b.extents[w], [turned])
+    for w in (within, *around, shared):
+        if b.extents[w] != 1:
+            turned = Loop(w, b.extents[w], [turned])
     return [turned]
 
 

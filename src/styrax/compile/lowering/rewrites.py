@@ -88,6 +88,7 @@ ROWS = [
     Rule("power of minus one", ("pow", "x", -1.0), ("div", 1.0, "x"), "default", "a quotient is rounded once"),
     Rule("power of minus two", ("pow", "x", -2.0), ("div", ("div", 1.0, "x"), "x"), "default",
          "quotients are cheaper than a power, and a square may overflow"),
+    Rule("power of two", ("pow", 2.0, "x"), ("exp2", "x"), "default", "the logarithm of the base is known"),
     Rule("power of a half", ("pow", "x", 0.5), ("select", ("eq", "x", -math.inf), math.inf, ("abs", ("sqrt", "x"))),
          "default", "a root is rounded once"),
     Rule("power of minus a half", ("pow", "x", -0.5), ("div", 1.0, ("pow", "x", 0.5)), "default",

@@ -1,0 +1,84 @@
+"""Memory that is copied or filled as a block, by the C library: it fetches nothing that it overwrites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compile.ir.expr import BOOL, Arena, Expr, coefficient, const_value
+from ..compile.ir.loopir import Buffer, Copy, Loop, Store
+from ..compile.lowering.number_types import is_complex, part_dtype
+from .expressions import Values
+from .instructions import element_type, memory_type
+from .writer import Writer
+
+SHARED = 1 << 19  # bytes of a copy from which threads share it
+FILLED = 1 << 12  # bytes from which a call is worth it
+
+
+def byte_of(e: Expr) -> int | None:
+    """What all bytes of a constant are in memory, if they are the same."""
+    parts = e.args if is_complex(e.dtype) else (e,)
+    if any(p.op != "const" for p in parts):
+        return None
+    dtype: Any = np.uint8 if e.dtype == BOOL else parts[0].dtype
+    held = {byte for p in parts for byte in np.asarray(const_value(p), dtype).tobytes()}
+    return held.pop() if len(held) == 1 else None
+
+
+def fills(arena: Arena, s: Loop) -> int | None:
+    """The byte with which turns of a loop fill memory that lies side by side (loop idiom recognition)."""
+    store = s.body[0]
+    if len(s.body) > 1 or not isinstance(store, Store):
+        return None
+    length = s.extent if isinstance(s.extent, int) else 0
+    if length * store.buffer.dtype.itemsize < FILLED or coefficient(arena, store.offset, s.var) is not arena.int(1):
+        return None
+    return byte_of(store.value)
+
+
+class Blocks:
+    """Writes such copies and fills."""
+
+    def __init__(self, writer: Writer, values: Values):
+        self.writer, self.values, self.arena = writer, values, writer.arena
+        self.op, self.line, self.value = writer.op, writer.line, values.value
+
+    def copy(self, s: Copy) -> None:
+        """All elements of a copy, unless they are where they belong."""
+        root = self.writer.module.placement.root
+        count = self.arena.index(s.count)
+        if root(s.target) is root(s.source) and s.target_offset is s.source_offset or count is self.arena.index(0):
+            return  # (an empty buffer has no memory)
+        with self.writer.scope(statement=True):
+            to, source = self._at(s.target, s.target_offset), self._at(s.source, s.source_offset)
+            size = self.value(self.arena.imul(count, s.target.dtype.itemsize))
+            if isinstance(s.count, int) and s.count * s.target.dtype.itemsize >= SHARED and root(s.target) is not root(
+                    s.source):
+                self.writer.declare("declare void @styrax_copy(ptr, ptr, i64)")
+                self.line(f"call void @styrax_copy(ptr {to}, ptr {source}, i64 {size})")
+            else:
+                self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+                self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+
+    def fill(self, s: Loop, low: str, high: str, byte: int) -> None:
+        """Turns of a loop from `low` on that `fills` found a byte for."""
+        store = s.body[0]
+        assert isinstance(store, Store)
+        with self.writer.scope(statement=True):
+            start = self.value(self.arena.substitute(store.offset, {s.var: self.arena.int(0)}, {}))
+            to = self._at(store.buffer, self.op(f"add i64 {start}, {low}"))
+            count = self.op(f"sub i64 {high}, {low}")
+            size = self.op(f"mul i64 {count}, {store.buffer.dtype.itemsize}")
+            self.writer.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            self.line(f"call void @llvm.memset.p0.i64(ptr {to}, i8 {byte}, i64 {size}, i1 false)")
+
+    def _at(self, buffer: Buffer, place: Expr | str) -> str:
+        """The address of an element."""
+        if is_complex(buffer.dtype):
+            t = "{ %s, %s }" % ((element_type(part_dtype(buffer.dtype)),) * 2)
+        else:
+            t = memory_type(buffer.dtype)
+        index = place if isinstance(place, str) else self.value(place)
+        return self.op(f"getelementptr {t}, ptr {self.values.pointer(buffer)}, i64 {index}")
