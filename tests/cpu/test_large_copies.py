@@ -5,7 +5,7 @@ import pytest
 
 import styrax as jax
 from styrax.cpu import runtime
-from styrax.cpu.emit import SHARED
+from styrax.cpu.copies_and_fills import SHARED
 
 
 @pytest.mark.parametrize("threads", [1, 2])

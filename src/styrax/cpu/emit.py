@@ -15,7 +15,7 @@ from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.number_types import is_complex
-from . import blocks, code_size, divergence, instructions, ramps
+from . import code_size, copies_and_fills, divergence, instructions, ramps
 from .exchanges import Exchanges
 from .expressions import Values
 from .frames import Frame
@@ -42,7 +42,7 @@ class Function:
         self.nested = parent is not None
         self.uniform: frozenset[Expr] = frozenset()  # scalars of the loop over lanes that have none
         self.exchanges = Exchanges(writer, values)
-        self.blocks = blocks.Blocks(writer, values)
+        self.blocks = copies_and_fills.Blocks(writer, values)
         self.arena, self.module, self.op, self.line, self.value = (
             writer.arena, writer.module, writer.op, writer.line, values.value)
 
@@ -446,7 +446,7 @@ class Function:
         return self.op(f"add i64 {low}, {covered}")
 
     def _vector_loop(self, s: loopir.Loop, low: str, high: str) -> None:
-        byte = None if self.module.bounds else blocks.fills(self.arena, s)
+        byte = None if self.module.bounds else copies_and_fills.fills(self.arena, s)
         if byte is not None:
             self.blocks.fill(s, low, high, byte)
             return

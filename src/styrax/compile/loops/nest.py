@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ..costs import HORIZONTAL
 from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, Polynomial, coefficient, poly_terms, show, unwrap, walk
 from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind
@@ -184,10 +185,13 @@ class Nest:
         inner = [m.op for m in self.members if m.inner]
         return _instructions(walk([e for op in inner for e in operation_exprs(op)])) if self.inner else self.work()
 
-    def stored(self) -> int:
-        """What stores of one innermost iteration cost besides, estimated: a turn that stores nothing is one less."""
+    def besides(self) -> int:
+        """Estimated instructions besides those that are computed, without lanes: stores are dear, a turn that stores
+        nothing is one less, and sums in lanes are folded."""
+        rows = self.count(self.outer)
         stores = sum([isinstance(m.op, Point) and (m.inner or not self.inner) for m in self.members])
-        return STORED * stores if stores else -1
+        folded = HORIZONTAL * self.width if self.vector in self.inner else 0
+        return rows * (self.count(self.inner) * (STORED * stores or -1) + folded)
 
     def ordered(self, loops: Sequence[Expr], vector: Expr | None) -> list[Expr]:
         """Loops by falling stride of what is stored and read; the vector loop innermost."""
@@ -280,7 +284,7 @@ def planned(nest: Nest, vector_bytes: int) -> Nest:
     if vector is not None and (rows is not None or _mostly_gathers(nest, vector)):
         vector = None
     once = nest.work() - nest.inner_work()
-    elements = nest.count(nest.outer) * (nest.count(nest.inner) * (nest.inner_work() + nest.stored()) + once)
+    elements = nest.count(nest.outer) * (nest.count(nest.inner) * nest.inner_work() + once)
     nest = nest.replace(
         vector=vector, width=1 if vector is None else vector_width(nest, vector, vector_bytes), elements=elements,
         outer=nest.ordered(nest.outer, vector), inner=nest.ordered(nest.inner, vector))

@@ -7,7 +7,7 @@ Before, and after:
       inner 0:   t0[i0] = a0
       inner 2: point[i0, r0] out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
 
-    for i0 < 20 cost(450):
+    for i0 < 20 cost(1000):
       open a0 = 0.0:float32 x 16
       for r0 < 30 vector(16):
         a0 add= arg0[(30*i0 + r0)]
@@ -74,7 +74,7 @@ class Scheduler:
         nest = self.nest
         turned = copied(nest)
         if turned is not None:
-            return self._divisible(turned, nest.elements, nest.width)
+            return self._divisible(turned)
         vector, width, rows = nest.vector, nest.width, nest.rows
         outer, in_inner = list(nest.outer), vector in nest.inner
         if vector is not None and nest.inner and rows is None:
@@ -96,7 +96,7 @@ class Scheduler:
                 body = [self._loop(v, body, LoopKind.JAM, nest.size(v))]
             else:
                 body = [self._loop(v, body)]
-        return self._divisible(body, nest.elements, nest.width)
+        return self._divisible(body)
 
     def _unrolling(self, vector: Expr, width: int, work: int, steps: int) -> int:
         """How many vectors a step of a reduction takes: enough that their chains of additions overlap, in registers.
@@ -137,15 +137,16 @@ class Scheduler:
     def _loop(self, v: Expr, body: list[Statement], kind: LoopKind = LoopKind.SERIAL, width: int = 1) -> Loop:
         return Loop(v, unwrap(self.b.extents[v]), body, kind, width)
 
-    def _divisible(self, nest: list[Statement], total: int, width: int) -> list[Statement]:
-        """A nest whose outermost loop says what its iterations cost. `total`: estimated instructions of all, without
-        lanes, of which there are `width`."""
-        if len(nest) != 1 or not isinstance(nest[0], Loop):
-            return nest
-        loop = nest[0]
-        each = total // max(self.nest.size(loop.var), 1)
-        work = max(1, each // (1 if loop.kind is LoopKind.VECTOR else width))
-        return [loop.replace(work=work, divisible=each * self.nest.size(loop.var) * (2 if width > 1 else 1) // width)]
+    def _divisible(self, body: list[Statement]) -> list[Statement]:
+        """A nest whose outermost loop says what its iterations cost."""
+        if len(body) != 1 or not isinstance(body[0], Loop):
+            return body
+        nest, loop = self.nest, body[0]
+        turns = self.nest.size(loop.var)
+        lanes = loop.width if loop.kind is LoopKind.VECTOR else 1
+        work = max(1, nest.elements // max(turns, 1) * lanes // nest.width)
+        total = (nest.elements + nest.besides()) // max(turns, 1) * turns
+        return [loop.replace(work=work, divisible=total * (2 if nest.width > 1 else 1) // nest.width)]
 
     def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,
                       count: int) -> list[Expr]:

@@ -9,7 +9,7 @@ Before (what lowering comes to otherwise), and after:
 
     copy c0[0] <- arg0[0] x 1000
     for t0 < 7:
-      for i1 < 1000 vector(16) cost(500):
+      for i1 < 1000 vector(16) cost(750):
         t1[i1] = add(mul(c0[i1], 0.5:float32), 0.25:float32)
       copy c0[0] <- t1[0] x 1000
     copy out0[0] <- c0[0] x 1000
