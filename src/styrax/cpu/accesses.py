@@ -17,6 +17,7 @@ from .turning import at_once, called, goes_in, turned
 from .writer import Lanes, Writer
 
 PAGE_STEP = 1 << 11  # bytes from turn to turn from which processors see no stream: they look for it within pages
+NARROWEST = 4  # bytes of the elements that a processor gathers
 WIDEST_STEP = 8  # elements from lane to lane up to which all between are loaded
 # Members of a record up to which processors pick one out of vectors as fast as they unshuffle them: with instructions
 # that take lanes from one vector, and from any two
@@ -335,9 +336,9 @@ class Accesses:
         v, every = vector(t, lanes), splat("true", "i1", lanes)
         symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
         self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
-        unmasked = (mask is not None and not is_avx512(self.module.vector_bytes) and isinstance(buffer.size, int)
-                    and buffer.size > 0)
-        if unmasked:  # without masks of its own, a processor would branch for each lane: others read the first element
+        masks = is_avx512(self.module.vector_bytes) and align_of(t) >= NARROWEST
+        unmasked = mask is not None and not masks and isinstance(buffer.size, int) and buffer.size > 0
+        if unmasked:  # without instructions for it, there would be a branch for each lane: others read the first element
             assert isinstance(buffer.size, int)
             bits = 32 if buffer.size <= ramps.INT32[1] else 64
             own, wide = vector(f"i{bits}", lanes), vector("i64", lanes)
