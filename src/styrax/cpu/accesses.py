@@ -117,6 +117,8 @@ class Accesses:
                       self._strided(buffer, place, step, t, lanes))
         else:
             loaded = self._gather(buffer, self.value(e.args[0], lanes), part, t, lanes, mask)
+            if buffer.dtype == BOOL:  # LLVM would truncate them one by one
+                return self.op(f"icmp ne <{lanes} x i8> {loaded}, zeroinitializer")
         return self._to_register(loaded, buffer, part, lanes)
 
     def _prefetch(self, buffer: Buffer, place: Expr, address: str, lanes: int) -> None:
