@@ -208,8 +208,8 @@ class Builder:
         shape = members[0].shape
         return self.value((*shape[:axis], len(members), *shape[axis:]), members[0].dtype, at)
 
-    def write(self, target: Stored, value: Value) -> None:
-        """Appends the operation that stores a value."""
+    def write(self, target: Stored, value: Value, joining: bool = False) -> None:
+        """Appends the operation that stores a value. With `joining` what only moves it may share others' loops."""
         if any(isinstance(d, int) and d == 0 for d in value.shape):
             return
         # loops over the shape that elements were made in divide no places
@@ -221,7 +221,7 @@ class Builder:
         else:
             index = self.loop_vars(value.shape)
             e = value.at(index)
-        if isinstance(value, Stored) and value.contiguous and target.contiguous:
+        if isinstance(value, Stored) and value.contiguous and target.contiguous and not joining:
             self.ops.append(Opaque([Copy(target.buffer, self.index(target.offset), value.buffer,
                                          self.index(value.offset), self.product(value.shape))]))
             return

@@ -498,7 +498,7 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
             if row.shape == ():
                 b.ops.append(Opaque([Store(target.buffer, b.index(target.offset), row.at(()))]))
             else:
-                b.write(target, row)
+                b.write(target, row, joining=True)
         carries.update(new)
 
     if isinstance(length, int) and length == 0:
