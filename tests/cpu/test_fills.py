@@ -21,7 +21,7 @@ def test_values(dtype, value):
     if value < 0 and dtype in ("bool", "uint16"):
         value = 255
     for n in (0, 1, 7, FILLED - 1, FILLED, 5000, 300_001):
-        got = jax.jit(lambda: jnp.full((n,), value, dtype))()
+        got = jax.jit(lambda n=n: jnp.full((n,), value, dtype), static_argnums=0)(n)
         np.testing.assert_array_equal(np.asarray(got), np.full(n, value, jnp.dtype(dtype)))
 
 

@@ -340,7 +340,7 @@ class Accesses:
         self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
         masks = is_avx512(self.module.vector_bytes) and align_of(t) >= NARROWEST
         unmasked = mask is not None and not masks and isinstance(buffer.size, int) and buffer.size > 0
-        if unmasked:  # without instructions for it, there would be a branch for each lane: others read the first element
+        if unmasked:  # without such instructions there would be a branch for each lane: others read the first element
             assert isinstance(buffer.size, int)
             bits = 32 if buffer.size <= ramps.INT32[1] else 64
             own, wide = vector(f"i{bits}", lanes), vector("i64", lanes)
