@@ -180,7 +180,7 @@ class Form:
             if n.op in LOADS:
                 attr = (self._buffer(attr[0], tokens), *attr[1:])
             elif n.op == "poly":
-                attr = tuple([(tuple([numbers[a] for a in m]), c) for m, c in attr])
+                attr = tuple(sorted([(tuple([numbers[a] for a in m]), c) for m, c in attr]))
             elif n.op != "const" and not n.args:  # a variable, known by where it occurs
                 attr = None
             self._new(n)

@@ -11,6 +11,7 @@ from itertools import groupby
 
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, Call, Copy, Loop, Statement
+from .buffer_windows import windowed
 from .emit import Function
 from .outlining import Form
 from .writer import Module
@@ -60,8 +61,19 @@ class Main(Function):
 
     def _outlined(self, s: Loop) -> None:
         """A nest as a function of its own, which nests of the same form share."""
-        form = Form(s, self.module.placement.root)
-        self._call_part(*self._shared(form, 0, lambda: self._nest(s)), [s])
+        nest = self._windowed(s)
+        form = Form(nest, self.module.placement.root)
+        self._call_part(*self._shared(form, 0, lambda: self._nest(nest)), [s])
+
+    def _windowed(self, s: Loop) -> Loop:
+        """A nest that counts from the first elements that it reaches, where these are known here."""
+        if self.module.bounds:
+            return s
+        nest, windows = windowed(s, self.arena, self.module.placement.root)
+        for b, (window, first) in windows.items():
+            self.values.pointers[window] = self.op(
+                f"getelementptr i8, ptr {self.values.pointer(b)}, i64 {first * b.dtype.itemsize}")
+        return nest
 
     def _nest(self, s: Loop) -> Function:
         self.module.counter += 1
@@ -70,7 +82,8 @@ class Main(Function):
         return child
 
     def _piece(self, s: Loop, grain: int) -> tuple[str, list[str]]:
-        return self._shared(Form(s, self.module.placement.root), grain, lambda: self._turns_of(s, grain))
+        nest = self._windowed(s)
+        return self._shared(Form(nest, self.module.placement.root), grain, lambda: self._turns_of(nest, grain))
 
     def _shared(self, form: Form, grain: int, write: Callable[[], Function]) -> tuple[str, list[str]]:
         """The function that nests of a form share (of which threads take `grain` elements at a time), and what it is

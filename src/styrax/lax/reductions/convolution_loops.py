@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
 
 MANY = 16  # features that are worth vectors of their own
+SEVERAL = 5  # the same where places are no vectors: few, or such as do not meet neighbours in the input
 PHASES = 16  # at most: each has loops of its own
 
 
@@ -45,7 +46,8 @@ def convolution_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, pa
               _last(dimension_numbers.out_spec, 1)]
     features = rhs.shape[dimension_numbers.rhs_spec[0]] // (feature_group_count * batch_group_count)
     last = dimension_numbers.out_spec[1] == len(out.shape) - 1
-    if not last and features >= MANY:
+    side_by_side = not conv.strides or conv.strides[-1] == 1 and out.shape[dimension_numbers.out_spec[-1]] >= MANY // 2
+    if not last and features >= (MANY if side_by_side else SEVERAL):
         lhs = b.materialize(ordered(b, lhs, orders[0]))
     elif last:
         orders[0], orders[2] = (tuple(range(len(out.shape))),) * 2
