@@ -185,7 +185,7 @@ class Nest:
         inner = [m.op for m in self.members if m.inner]
         return _instructions(walk([e for op in inner for e in operation_exprs(op)])) if self.inner else self.work()
 
-    def besides(self) -> int:
+    def overhead(self) -> int:
         """Estimated instructions besides those that are computed, without lanes: stores are dear, a turn that stores
         nothing is one less, and sums in lanes are folded."""
         rows = self.count(self.outer)

@@ -142,10 +142,10 @@ class Scheduler:
         if len(body) != 1 or not isinstance(body[0], Loop):
             return body
         nest, loop = self.nest, body[0]
-        turns = self.nest.size(loop.var)
+        turns = nest.size(loop.var)
         lanes = loop.width if loop.kind is LoopKind.VECTOR else 1
         work = max(1, nest.elements // max(turns, 1) * lanes // nest.width)
-        total = (nest.elements + nest.besides()) // max(turns, 1) * turns
+        total = (nest.elements + nest.overhead()) // max(turns, 1) * turns
         return [loop.replace(work=work, divisible=total * (2 if nest.width > 1 else 1) // nest.width)]
 
     def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,

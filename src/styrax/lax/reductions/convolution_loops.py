@@ -46,7 +46,8 @@ def convolution_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, pa
               _last(dimension_numbers.out_spec, 1)]
     features = rhs.shape[dimension_numbers.rhs_spec[0]] // (feature_group_count * batch_group_count)
     last = dimension_numbers.out_spec[1] == len(out.shape) - 1
-    side_by_side = not conv.strides or conv.strides[-1] == 1 and out.shape[dimension_numbers.out_spec[-1]] >= MANY // 2
+    length = out.shape[dimension_numbers.out_spec[-1]]
+    side_by_side = not conv.strides or conv.strides[-1] == 1 and not (isinstance(length, int) and length < MANY // 2)
     if not last and features >= (MANY if side_by_side else SEVERAL):
         lhs = b.materialize(ordered(b, lhs, orders[0]))
     elif last:
