@@ -15,6 +15,11 @@ def gather(x, indices):
 
 
 @jax.jit
+def looked_up(table, numbers):
+    return jnp.take(table, numbers, mode="fill")
+
+
+@jax.jit
 def scatter_add(x, indices, updates):
     return x.at[indices].add(updates)
 
@@ -22,6 +27,11 @@ def scatter_add(x, indices, updates):
 @jax.jit
 def segment_sum(data, segments):
     return jax.ops.segment_sum(data, segments, num_segments=1000)
+
+
+def look_ups(shape, rng):
+    size, count = shape
+    return [rng.integers(0, 256, size).astype(np.uint8), rng.integers(0, 2 * size, count).astype(np.int32)]
 
 
 def gather_arguments(shape, rng):
@@ -74,4 +84,8 @@ SEGMENT_SUM = Workload(
 JOINED = Workload(
     "many arrays joined", joined, pieces, [(100, 3000), (30, 100)],
     lambda rng: (rng.integers(2, 150), rng.integers(10, 5000)), numpy=lambda pieces: np.concatenate(pieces) * 2,
+)  # fmt: skip
+BYTES_BY_NUMBER = Workload(
+    "bytes by number, some outside", looked_up, look_ups, [(100_000, 100_000), (256, 1_000_000)],
+    lambda rng: (rng.integers(10, 1_000_000), rng.integers(1000, 300_000)),
 )  # fmt: skip

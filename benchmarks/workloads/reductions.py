@@ -34,6 +34,9 @@ def classes(x):
     return jnp.argmax(x, axis=1), jnp.max(x, axis=1)
 
 
+covariance_gradient = jax.jit(jax.grad(lambda x: jnp.sum(jnp.cov(x) ** 2)))
+
+
 @jax.jit
 def peak(x):
     return jnp.argmax(x), jnp.max(x)
@@ -79,3 +82,5 @@ PEAK = Workload(
 )  # fmt: skip
 SHORTLIST = Workload("200 largest of long rows", shortlist, one_array, [(16, 32_000), (100_000,)],
                      between(10_000, 300_000))
+COVARIANCE_GRADIENT = Workload("gradient of a covariance", covariance_gradient, one_array, [(30, 5000), (300, 300)],
+                               between(20, 600, 2), tolerance=1e-3)
