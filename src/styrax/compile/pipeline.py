@@ -78,11 +78,11 @@ def _sound_loops(program: Program) -> None:
 # about sizes, and each question a guard.
 PASSES = (
     Pass("inline", _on_jaxpr(inline.inline), _well_typed, generic=False),
+    Pass("transpose-folding", _on_jaxpr(transpose_folding.fold_transposes), _well_typed, generic=False),
     Pass("packing", _on_jaxpr(packing.pack_operands), _well_typed, generic=False),
     Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
     Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),
     Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),
-    Pass("transpose-folding", _on_jaxpr(transpose_folding.fold_transposes), _well_typed, generic=False),
     Pass("dce", _on_jaxpr(dead_equations.drop_unused), _well_typed),
     Pass("lower", lower.run, _unchecked, optional=False),
     Pass("peeling", peeling.run, _unchecked),
