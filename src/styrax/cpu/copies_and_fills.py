@@ -17,7 +17,7 @@ SHARED = 1 << 19  # bytes of a copy from which threads share it
 FILLED = 1 << 12  # bytes from which a call is worth it
 
 
-def byte_of(e: Expr) -> int | None:
+def _byte_of(e: Expr) -> int | None:
     """What all bytes of a constant are in memory, if they are the same."""
     parts = e.args if is_complex(e.dtype) else (e,)
     if any(p.op != "const" for p in parts):
@@ -35,7 +35,7 @@ def fills(arena: Arena, s: Loop) -> int | None:
     length = s.extent if isinstance(s.extent, int) else 0
     if length * store.buffer.dtype.itemsize < FILLED or coefficient(arena, store.offset, s.var) is not arena.int(1):
         return None
-    return byte_of(store.value)
+    return _byte_of(store.value)
 
 
 class Blocks:
