@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -76,34 +75,44 @@ def keys_hold_values(dtype: Any) -> bool:
     return dtypes.issubdtype(dtype, np.floating) and dtype.itemsize > 1
 
 
+class Digits(NamedTuple):
+    """The passes of a radix sort: how many, and the bits that each looks at."""
+
+    passes: int
+    bits: int
+
+    @property
+    def bins(self) -> int:
+        """Different digits of one pass."""
+        return 1 << self.bits
+
+
 class RowSorter:
-    """Writes the statements that order the positions of one row.
+    """Writes the statements that order the positions of one row, of at least so many elements.
 
     After `by` for each key, from the last to the first, `position(i)` is the place in the row of the
     element that comes `i`-th.
+
+    Words that digits sort lie in the first or the second half of a buffer: each pass of a radix sort moves them from
+    one to the other, and all passes are one loop.
     """
 
-    def __init__(self, b: Any, n: Any, size: Any):
+    def __init__(self, b: Any, n: Any, size: Any, least: int = 0):
         self.b = b
         self.n = n
         self.size = size
+        self.least = least
         self.short = isinstance(size, int) and size <= _INSERTION
         self.order: Any = None  # scratch of positions after the first key
-        self.ping: Any = None
-        self.pong: Any = None
+        self.words: Any = None
         self.histogram: Any = None
         self.reader: Callable[[Any], Any] | None = None
 
     # The digits are those of the key; positions travel along.
-    def _digits(self, width: int) -> list[tuple[int, int]]:
-        """(shift, bits) of each pass of a radix sort of keys of `width` bits."""
-        if width <= 8:
-            return [(0, width)]
-        if width == 16:
-            return [(0, 8), (8, 8)]
-        small = isinstance(self.size, int) and self.size < 4096
-        step = 8 if small else 11
-        return [(s, min(step, width - s)) for s in range(0, width, step)]
+    def _digits(self, width: int) -> Digits:
+        """Those of keys of `width` bits."""
+        bits = min(width, 8 if width <= 16 or isinstance(self.size, int) and self.size < 4096 else 11)
+        return Digits(-(-width // bits), bits)
 
     def position(self, i: Any) -> Any:
         b = self.b
@@ -111,13 +120,17 @@ class RowSorter:
             return i
         return b.cast(self.reader(i), INDEX)
 
-    def values(self, key: Callable[[Any], Any], dtype: Any) -> Any:
-        """Sorts unsigned integers `key(place)` alone. Returns the buffer that holds them."""
-        n, size = self.n, self.size
-        ping = n.scratch((size,), dtype)
-        with n.loop(size) as i:
-            n.store(ping, [i], key(i))
-        return self.ordered(ping, None if self.short else n.scratch((size,), dtype), 8 * dtype.itemsize, 0)
+    def _halves(self, dtype: Any) -> Any:
+        """Memory for the words of a row, twice where digits sort them."""
+        return self.n.scratch((self.size if self.short else self.b.product([2, self.size]),), dtype)
+
+    def values(self, key: Callable[[Any], Any], dtype: Any) -> Callable[[Any], Any]:
+        """Sorts unsigned integers `key(place)` alone. Returns the function that reads the i-th."""
+        n, words = self.n, self._halves(dtype)
+        with n.loop(self.size) as i:
+            n.store(words, [i], key(i))
+        start = self.ordered(words, self.size, 8 * dtype.itemsize, 0)
+        return lambda i: words.at([self.b.add(i, start)])
 
     def by(self, key: Callable[[Any], Any], width: int) -> None:
         """Reorders the positions stably by `key(position)`, an unsigned integer of `width` bits."""
@@ -129,10 +142,9 @@ class RowSorter:
     def _by_packed(self, key: Callable[[Any], Any], width: int) -> None:
         """Keys of up to 32 bits share a word with the positions."""
         b, n, size = self.b, self.n, self.size
-        if self.ping is None:
-            self.ping = n.scratch((size,), UINT64)
-            self.pong = None if self.short else n.scratch((size,), UINT64)
-        first = self.reader is None
+        if self.words is None:
+            self.words = self._halves(UINT64)
+        words, first = self.words, self.reader is None
         low = b.const(0xFFFFFFFF, UINT64)
         if not first:
             # positions so far, freed from the buffer that is filled anew
@@ -144,11 +156,9 @@ class RowSorter:
         with n.loop(size) as i:
             at = i if first else b.cast(n.load(before, [i]), INDEX)
             word = b.or_(b.shl(b.cast(key(at), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
-            n.store(self.ping, [i], word)
-        result = self.ordered(self.ping, self.pong, width, 32)
-        if result is self.pong:
-            self.ping, self.pong = self.pong, self.ping
-        place = lambda i: b.cast(b.and_(result.at([i]), low), INDEX)
+            n.store(words, [i], word)
+        start = self.ordered(words, size, width, 32)
+        place = lambda i: b.cast(b.and_(words.at([b.add(i, start)]), low), INDEX)
         self.reader = place if first else lambda i: b.cast(before.at([place(i)]), INDEX)
         if not first:
             # settle, so that a later key can reuse the buffers
@@ -157,26 +167,27 @@ class RowSorter:
                 n.store(settled, [i], b.cast(self.reader(i), UINT32))
             self.reader = lambda i: b.cast(settled.at([i]), INDEX)
 
-    def ordered(self, words: Any, spare: Any, width: int, base: int) -> Any:
-        """Sorts words by the `width` bits above bit `base`. Returns the buffer that holds them. Of rows whose length is
-        known only when the program runs, short ones are not sorted by digits, whose counts would take most of the
-        time."""
+    def ordered(self, words: Any, half: Any, width: int, base: int) -> Any:
+        """Sorts words by the `width` bits above bit `base`. The second half of their buffer begins at `half`. Returns
+        where the sorted ones begin. Of rows whose length is known only when the program runs, short ones are not sorted
+        by digits, whose counts would take most of the time."""
+        b, n, digits = self.b, self.n, self._digits(width)
+        start = b.index(half if digits.passes % 2 else 0)
         if self.short:
             self._insert(words)
-            return words
-        passes = self._digits(width)
-        if isinstance(self.size, int):
-            return self._radix(words, spare, passes, base)
-        b, n, result = self.b, self.n, spare if len(passes) % 2 else words
-        self._places_of_counts(passes)  # scratch memory of a branch would be gone for the next key
+            return b.index(0)
+        if isinstance(self.size, int) or self.least > _FEW:
+            self._radix(words, half, digits, base)
+            return start
+        self._count_places(digits)  # scratch memory of a branch would be gone for the next key
         with n.if_(b.le(b.index(self.size), b.index(_FEW))):
             self._insert(words)
-            if result is spare:
+            if digits.passes % 2:
                 with n.loop(self.size) as i:
-                    n.store(spare, [i], n.load(words, [i]))
+                    n.store(words, [b.add(i, start)], n.load(words, [i]))
         with n.else_():
-            self._radix(words, spare, passes, base)
-        return result
+            self._radix(words, half, digits, base)
+        return start
 
     def _pairs(self) -> Any:
         """How many neighbours a row has."""
@@ -190,79 +201,71 @@ class RowSorter:
             word = n.load(words, [i])
             insert_word(b, n, words, word, i)
 
-    def _count(self, source: Any, passes: Sequence[tuple[int, int]], base: int) -> list[int]:
+    def _count_places(self, digits: Digits) -> int:
+        """How many counts all passes take, for which there is room in `histogram` from here on."""
+        total = digits.passes * digits.bins
+        if self.histogram is None or self.histogram.shape[0] < total:
+            self.histogram = self.n.scratch((total,), INDEX)
+        return total
+
+    def _count(self, source: Any, digits: Digits, base: int) -> None:
         """Histograms of all digits in one pass over the words, turned into first places."""
         b, n = self.b, self.n
-        *offsets, total = self._places_of_counts(passes)
-        with n.loop(total) as i:
+        with n.loop(self._count_places(digits)) as i:
             n.store(self.histogram, [i], b.index(0))
         with n.loop(self.size) as i:
             word = n.load(source, [i])
-            for (shift, bits), offset in zip(passes, offsets, strict=True):
-                slot = b.add(self._digit(word, base + shift, bits), b.index(offset))
+            for p in range(digits.passes):
+                slot = self._slot(word, b.index(p), digits, base)
                 n.store(self.histogram, [slot], b.add(n.load(self.histogram, [slot]), b.index(1)))
-        for (_, bits), offset in zip(passes, offsets, strict=True):
+        with n.loop(digits.passes) as p:
             running = n.var(INDEX, b.index(0))
-            with n.loop(1 << bits) as i:
-                slot = b.add(i, b.index(offset))
+            with n.loop(digits.bins) as i:
+                slot = b.add(i, b.imul(p, digits.bins))
                 count = n.load(self.histogram, [slot])
                 start = running.get()
                 n.store(self.histogram, [slot], start)
                 running.set(b.add(start, count))
-        return offsets
 
-    def _places_of_counts(self, passes: Sequence[tuple[int, int]]) -> list[int]:
-        """Where the counts of each pass begin in `histogram`, and how many there are of all, for which there is room
-        from here on."""
-        places = list(accumulate((1 << bits for _, bits in passes), initial=0))
-        if self.histogram is None or self.histogram.shape[0] < places[-1]:
-            self.histogram = self.n.scratch((places[-1],), INDEX)
-        return places
-
-    def _digit(self, word: Any, shift: int, bits: int) -> Any:
+    def _slot(self, word: Any, p: Any, digits: Digits, base: int) -> Any:
+        """Where the counts have a word's digit of a pass."""
         b = self.b
-        moved = b.shr_logical(word, b.const(shift, word.dtype)) if shift else word
-        return b.cast(b.and_(moved, b.const((1 << bits) - 1, word.dtype)), INDEX)
+        shift = b.cast(b.iadd(b.imul(p, digits.bits), base), word.dtype)
+        digit = b.and_(b.shr_logical(word, shift), b.const(digits.bins - 1, word.dtype))
+        return b.add(b.cast(digit, INDEX), b.imul(p, digits.bins))
 
-    def _radix(self, source: Any, target: Any, passes: Sequence[tuple[int, int]], base: int) -> Any:
-        """Sorts words by the digits above bit `base`. Returns the buffer that holds the result."""
+    def _radix(self, words: Any, half: Any, digits: Digits, base: int, *others: Any) -> None:
+        """Sorts words by the digits above bit `base`, and with them the elements of other such buffers."""
         b, n = self.b, self.n
-        offsets = self._count(source, passes, base)
-        for (shift, bits), offset in zip(passes, offsets, strict=True):
+        self._count(words, digits, base)
+        with n.loop(digits.passes) as p:
+            odd = b.floormod(p, 2)
+            source, target = b.imul(odd, half), b.imul(b.isub(1, odd), half)
             with n.loop(self.size) as i:
-                word = n.load(source, [i])
-                slot = b.add(self._digit(word, base + shift, bits), b.index(offset))
+                word = n.load(words, [b.add(i, source)])
+                slot = self._slot(word, p, digits, base)
                 place = n.load(self.histogram, [slot])
                 n.store(self.histogram, [slot], b.add(place, b.index(1)))
-                n.store(target, [place], word)
-            source, target = target, source
-        return source
+                n.store(words, [b.add(place, target)], word)
+                for other in others:
+                    n.store(other, [b.add(place, target)], n.load(other, [b.add(i, source)]))
 
     def _by_wide(self, key: Callable[[Any], Any], width: int) -> None:
         """Keys of 64 bits: words and positions in arrays of their own."""
         b, n, size = self.b, self.n, self.size
-        words, spare = n.scratch((size,), UINT64), n.scratch((size,), UINT64)
-        places, spare_places = n.scratch((size,), UINT32), n.scratch((size,), UINT32)
+        words, places = self._halves(UINT64), self._halves(UINT32)
         with n.loop(size) as i:
             at = self.position(i)
             n.store(words, [i], key(at))
             n.store(places, [i], b.cast(at, UINT32))
         if self.short:
             self._insert_wide(words, places)
+            start = b.index(0)
         else:
-            passes = self._digits(width)
-            offsets = self._count(words, passes, 0)
-            for (shift, bits), offset in zip(passes, offsets, strict=True):
-                with n.loop(size) as i:
-                    word = n.load(words, [i])
-                    slot = b.add(self._digit(word, shift, bits), b.index(offset))
-                    place = n.load(self.histogram, [slot])
-                    n.store(self.histogram, [slot], b.add(place, b.index(1)))
-                    n.store(spare, [place], word)
-                    n.store(spare_places, [place], n.load(places, [i]))
-                words, spare = spare, words
-                places, spare_places = spare_places, places
-        self.reader = lambda i: b.cast(places.at([i]), INDEX)
+            digits = self._digits(width)
+            self._radix(words, size, digits, 0, places)
+            start = b.index(size if digits.passes % 2 else 0)
+        self.reader = lambda i: b.cast(places.at([b.add(i, start)]), INDEX)
 
     def _insert_wide(self, words: Any, places: Any) -> None:
         b, n = self.b, self.n
@@ -328,9 +331,10 @@ def candidates_block(size: int, k: int) -> int:
     return next((block for block in (64, 32, 16) if size // block >= 2 * k), 0)
 
 
-def select_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any], width: int) -> Any:
-    """Words (key, position) of a row in a scratch buffer, of which the first `k` are the smallest, sorted. Keys have
-    `width` bits, up to 32.
+def select_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any], width: int
+                    ) -> Callable[[Any], Any]:
+    """The function that reads the i-th smallest word (key, position) of a row, for i < `k`. Keys have `width` bits, up
+    to 32.
 
     They are all in the `k` blocks whose own smallest elements are the smallest, those before others where they are
     equal: each of these blocks has an element that comes before any of another block. What is sorted are the smallest
@@ -343,16 +347,17 @@ def select_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], 
     def word(bits: Any, i: Any) -> Any:
         return b.or_(b.shl(b.cast(bits, UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
 
-    least, ping, pong = (n.scratch((blocks,), UINT64) for _ in range(3))
+    least, ordered = n.scratch((blocks,), UINT64), n.scratch((2 * blocks,), UINT64)
     with n.loop(blocks) as j:
         start = b.mul(j, b.index(block))
         found = n.let(word(n.smallest(block, lambda i: key(b.add(start, i)), largest), j))
         n.store(least, [j], found)
-        n.store(ping, [j], found)
-    last = n.let(n.load(RowSorter(b, n, blocks).ordered(ping, pong, width, 32), [b.index(k - 1)]))
+        n.store(ordered, [j], found)
+    start = RowSorter(b, n, blocks).ordered(ordered, blocks, width, 32)
+    last = n.let(n.load(ordered, [b.add(start, b.index(k - 1))]))
     limit = n.let(b.cast(b.shr_logical(last, b.const(32, UINT64)), largest.dtype))
-    room = (k * block + size % block,)
-    words, spare, count = n.scratch(room, UINT64), n.scratch(room, UINT64), n.var(INDEX, b.index(0))
+    room = k * block + size % block
+    words, count = n.scratch((2 * room,), UINT64), n.var(INDEX, b.index(0))
 
     def take(start: Any, number: int) -> None:
         with n.loop(number) as i:
@@ -365,14 +370,16 @@ def select_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], 
     with n.loop(blocks) as j, n.if_(b.le(n.load(least, [j]), last)):
         take(b.mul(j, b.index(block)), block)
     take(b.index(blocks * block), size % block)
-    return RowSorter(b, n, n.let(count.get())).ordered(words, spare, width, 32)
+    chosen = n.let(b.min(count.get(), b.index(room)))  # (which says how many there are at most)
+    start = RowSorter(b, n, chosen, least=k).ordered(words, room, width, 32)
+    return lambda i: words.at([b.add(i, start)])
 
 
 _BLOCK = 64  # elements that are looked at together: hardly any of them is among the smallest so far
 
 
-def keep_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Any:
-    """The `k` smallest words (key, position) of a row, sorted, in a scratch buffer. Keys have up to 32 bits."""
+def keep_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function that reads the i-th smallest word (key, position) of a row, for i < `k`. Keys have up to 32 bits."""
     best = n.scratch((k,), UINT64)
 
     def word(i: Any) -> Any:
@@ -394,4 +401,4 @@ def keep_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], An
             with n.if_(b.lt(new, worst.get())):
                 insert_word(b, n, best, new, b.index(k - 1))
                 worst.set(n.load(best, [b.index(k - 1)]))
-    return best
+    return lambda i: best.at([i])

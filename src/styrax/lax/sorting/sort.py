@@ -181,27 +181,27 @@ def _values_alone(b: Builder, n: Any, sorter: RowSorter, x: Any, out: Any, at: C
     bits = order_bits(b, x.at(at(b.index(0))))[0].dtype
     keys = sorter.values(lambda i: order_bits(b, x.at(at(i)))[0], bits)
     with n.loop(size) as i:
-        n.store(out, at(i), from_order_bits(b, keys.at([i]), dtype))
+        n.store(out, at(i), from_order_bits(b, keys(i), dtype))
     if not dtypes.issubdtype(dtype, np.floating):
         return
     # Zeros of both signs have one key, and so have NaNs: they are put back as they came.
-    for alike, key in ((lambda v: b.eq(v, b.const(0, dtype)), 1 << (8 * bits.itemsize - 1)),
-                       (lambda v: b.ne(v, v), (1 << 8 * bits.itemsize) - 1)):
-        wanted = b.const(key, bits)
+    with n.loop(2) as which:
+        wanted = n.let(b.select(b.eq(which, b.index(0)), b.const(1 << (8 * bits.itemsize - 1), bits),
+                                b.const((1 << 8 * bits.itemsize) - 1, bits)))
         first, last = n.var(INDEX, b.index(0)), n.var(INDEX, b.index(size))
-        with n.while_(lambda first=first, last=last: b.lt(first.get(), last.get())):
+        with n.while_(lambda: b.lt(first.get(), last.get())):
             low, high = first.get(), last.get()
             middle = b.floordiv(b.add(low, high), b.index(2))
-            with n.if_(b.lt(n.load(keys, [middle]), wanted)):
+            with n.if_(b.lt(n.let(keys(middle)), wanted)):
                 first.set(b.add(middle, b.index(1)))
             with n.else_():
                 last.set(middle)
         place = n.var(INDEX, first.get())
         start = n.let(b.min(place.get(), b.index(size - 1)))
-        with n.if_(b.and_(b.lt(place.get(), b.index(size)), b.eq(n.load(keys, [start]), wanted))):
+        with n.if_(b.and_(b.lt(place.get(), b.index(size)), b.eq(n.let(keys(start)), wanted))):
             with n.loop(size) as i:
                 value = n.let(x.at(at(i)))
-                with n.if_(alike(value)):
+                with n.if_(b.eq(order_bits(b, value)[0], wanted)):
                     here = place.get()
                     n.store(out, at(here), value)
                     place.set(b.add(here, b.index(1)))
@@ -395,7 +395,7 @@ def select_largest(b: Builder, operand: Any, k: int, axis: int, order: Callable[
                 elif candidates_block(size, k):
                     best = select_smallest(b, n, size, k, lambda i: inverted(i, at), width)
             if best is not None:
-                position = lambda i: b.cast(b.and_(best.at([i]), b.const(0xFFFFFFFF, UINT64)), INDEX)
+                position = lambda i: b.cast(b.and_(best(i), b.const(0xFFFFFFFF, UINT64)), INDEX)
             else:
                 sorter = RowSorter(b, n, size)
                 sorter.by(lambda i: inverted(i, at), width)
