@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .builder import Builder
     from .lower import Lowering
 
-ROW = 4096  # bytes of a row up to which the turns may stride over rows: one page
 SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
 TOGETHER = 32  # lanes that do where one that has ended waits for the others
 LARGEST = 256  # estimated instructions of a turn of them all
@@ -259,8 +258,6 @@ def scan(lowering: Lowering, eqn: JaxprEqn, consts: Sequence[Value], initial: Se
     """A `scan`, element by element; None where it is not pointwise. Results of the turns go to `ys`."""
     p = eqn.params
     length, closed = p["length"], p["jaxpr"]
-    if any(math.prod(row.shape[1:]) * row.dtype.itemsize > ROW for row in (*xs, *ys)):  # type: ignore[arg-type]
-        return None  # turn by turn, memory is read in its order
     for elements in elements_of(lowering, initial, [closed], eqn.outvars[:p["num_carry"]]):
         if any(not elements.fit(row.shape[1:]) and not (row.shape[1:] == () and (row in xs or elements.count == 1))
                for row in (*xs, *ys)):
