@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Keep or compute again: estimated instructions of a value
 WORTH_KEEPING = 3  # a value of this cost that is read twice, or again and again, is stored
+WORTH_STORING = 7  # the same of one whose elements are read twice: vectors compute that before memory gives it back
 WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass over the same loops computes it again
 
 CHAIN = 12  # of an elementary function, whose instructions wait for one another

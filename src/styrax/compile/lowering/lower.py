@@ -33,7 +33,7 @@ from ...core.types import dtypes
 from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
-from ..costs import MEMBERS, RECORD, WORTH_KEEPING, WORTH_REPEATING
+from ..costs import MEMBERS, RECORD, WORTH_KEEPING, WORTH_REPEATING, WORTH_STORING
 from ..ir.expr import BOOL, COSTS, Expr, Index, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
 from ..ir.placement import root
@@ -165,7 +165,8 @@ class Lowering:
             often = uses.element
         if value.depth > MAX_DEPTH:
             return self.b.materialize(value)
-        again = often > 1 and value.cost >= WORTH_KEEPING or uses.value > 1 and value.work > MAX_WORK
+        limit = WORTH_STORING if often == 2 and not uses.often and not value.gathers else WORTH_KEEPING
+        again = often > 1 and value.cost >= limit or uses.value > 1 and value.work > MAX_WORK
         if again or value.shape == () and value.cost > 0 and (often > 1 or value.depth > 8):
             if value.condition is not None:  # it is what is stored, so that products with it are choices
                 return self.b.factors(self.b.materialize(value.condition), value.dtype)

@@ -15,12 +15,13 @@ NOWHERE: frozenset[int] = frozenset()
 
 
 class Uses(NamedTuple):
-    """How often a value is read, how often each of its elements is, at most, and a dimension of few elements along
-    which nobody reads more than one at a time."""
+    """How often a value is read, how often each of its elements is, at most, a dimension of few elements along which
+    nobody reads more than one at a time, and whether somebody reads elements again and again."""
 
     value: int = 0
     element: int = 0
     members: int | None = None
+    often: bool = False
 
 
 UNUSED = Uses()
@@ -43,12 +44,13 @@ def count_uses(jaxpr: Jaxpr) -> dict[Var, Uses]:
                 parts.setdefault(v, []).extend(cut)
     for v in _variables(jaxpr.outvars):
         whole[v] = whole.get(v, 0) + 1
-    uses = {v: Uses(count, count) for v, count in whole.items()}
+    often = _read_often(jaxpr)
+    uses = {v: Uses(count, count, often=v in often) for v, count in whole.items()}
     members = _members(jaxpr, inlined)
     for v in {**cuts, **members}:
         count = whole.get(v, 0)
         uses[v] = Uses(count + cuts.get(v, 0), count + _overlaps(parts.get(v, ())),
-                       min(members.get(v, NOWHERE), default=None))
+                       min(members.get(v, NOWHERE), default=None), v in often)
     return uses
 
 
@@ -81,6 +83,41 @@ def _cuts(eqn: JaxprEqn, inlined: set[Var]) -> Sequence[Part]:
     if traits.parts is None or not operands or not inlined.issuperset(eqn.outvars):
         return ()
     return traits.parts(eqn.params, operands[0].aval)  # type: ignore[arg-type]
+
+
+def _read_often(jaxpr: Jaxpr) -> set[Var]:
+    """The values of which an element may be read many times, by an equation or by who is given its results element by
+    element."""
+    found: set[Var] = set()
+    for eqn in reversed(jaxpr.eqns):
+        passed_on = not eqn.primitive.traits.reduction and not found.isdisjoint(eqn.outvars)
+        found.update(_variables(eqn.invars if passed_on else _often(eqn)))
+    return found
+
+
+def _often(eqn: JaxprEqn) -> Sequence[Var | Literal]:
+    """The operands of which an equation itself reads elements again and again, as far as that is known."""
+    traits = eqn.primitive.traits
+    if traits.elementwise or traits.reduction:
+        return ()
+    sizes = [_size(v) for v in eqn.invars]
+    if traits.contraction and None not in sizes:
+        shared = [math.prod([v.aval.shape[d] for d in (*contracted, *batch)])  # type: ignore[attr-defined]
+                  for v, contracted, batch in zip(eqn.invars, *eqn.params["dimension_numbers"], strict=True)]
+        alone = [size <= part for size, part in zip(sizes, shared, strict=True)]  # type: ignore[operator]
+        return [v for v, other_alone in zip(eqn.invars, reversed(alone), strict=True) if not other_alone]
+    if not traits.movement:
+        return eqn.invars
+    if traits.once is True or callable(traits.once) and traits.once([v.aval for v in eqn.invars], eqn.params):
+        return ()
+    made = sum([_size(v) or 0 for v in eqn.outvars])
+    return [v for v, size in zip(eqn.invars, sizes, strict=True) if size is None or size < made]
+
+
+def _size(atom: Var | Literal) -> int | None:
+    """How many elements a value has, where that is known."""
+    shape = getattr(atom.aval, "shape", ())
+    return math.prod(shape) if all([type(d) is int for d in shape]) else None
 
 
 def _overlaps(parts: Sequence[Part]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -104,8 +105,17 @@ def _pad_hlo(m: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
     )
 
 
+def _is_little(avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
+    """Whether most elements of a result are elements of the operand, which loops are cut to."""
+    x, config = avals[0], params["padding_config"]
+    if not all(isinstance(n, int) for part in (x.shape, *config) for n in part) or any(c[2] for c in config):
+        return False
+    return math.prod([d + max(low, 0) + max(high, 0) for d, (low, high, _) in zip(x.shape, config, strict=True)]
+                     ) <= 2 * x.size
+
+
 pad_p = standard_primitive("pad", _pad_shape, _pad_dtype, loops=_pad_loops, hlo=_pad_hlo)  # fmt: skip
-pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)),
+pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)), once=_is_little,
               sharding=sharding_rules.cut, factors=factor_rules.moved)
 
 
