@@ -1,11 +1,13 @@
 """Matrix products: large ones go to BLAS on panels that the shape alone decides, the others are loops.
 
-BLAS is single-threaded inside and our own threads share the panels, so the bits do not depend on their number. A
-program whose sizes are known only when it runs is either one for large products or one for others (`Builder.at_least`).
+BLAS is single-threaded inside and our own threads share the panels, so the bits do not depend on their number. Sums of
+few rows and columns over many terms are cut into stretches instead (split-K). A program whose sizes are known only when
+it runs is either one for large products or one for others (`Builder.at_least`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pa
 REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation (not with AVX-512)
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 PANEL = 512  # rows of a panel
+LONG, STRETCHES = 32, 8  # times the longer edge from which sums are cut into stretches, and how many of these at most
 FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
 FEW = 12, 16  # others that a tile in registers holds, of which the processor has 16 or 32
 INT32 = np.dtype(np.int32)
@@ -76,6 +79,9 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     if b.kernels.tiles and (found := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
         return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
                                      _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
+    if dtype == lhs.dtype == rhs.dtype and dtype in BLAS and count == 1 and (pieces := _stretches(m, n, k)) > 1:
+        return _in_stretches(b, dtype, m, n, k, _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract),
+                             _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract), shape, pieces)
     if (found := panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)) and panel_products.pays(m, n, k,
                                                                                               lhs.dtype in BLAS):
         return panel_products.product(
@@ -232,6 +238,34 @@ def _panels(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: Inde
             _gemm(b, nest, dtype, here, n, k, left, right, out, b.imul(start, left.row), zero, b.imul(start, n), ld=n)
         else:
             _gemm(b, nest, dtype, m, here, k, left, right, out, zero, b.imul(start, right.row), start, ld=n)
+
+
+def _stretches(m: Index, n: Index, k: Index) -> int:
+    """Into how many stretches the sums of a product of known sizes are cut: where they are long and the result is
+    small, threads that share its rows or columns would each pack most of the operands."""
+    if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
+        return 1
+    longer = max(m, n)
+    if m * n * k < THREADED or k < LONG * longer:
+        return 1
+    return min(STRETCHES, 1 << (2 * k // (LONG * longer)).bit_length() - 1)
+
+
+def _in_stretches(b: Builder, dtype: np.dtype, m: Index, n: Index, k: Index, left: Matrices, right: Matrices,
+                  shape: Sequence[Index], stretches: int) -> Value:
+    """A product as a sum of products, which threads share."""
+    size = _ceil(b, k, stretches)
+
+    def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
+        with nest.loop(stretches, parallel=True) as p:
+            start = b.imul(p, size)
+            here = b.min(b.index(size), b.isub(k, start))
+            _gemm(b, nest, dtype, m, n, here, left, right, outs[0], b.imul(start, left.column),
+                  b.imul(start, right.column), b.imul(p, b.product([m, n])))
+
+    (parts,) = b.nest([((stretches, *shape), dtype)], body)
+    return b.value(shape, dtype, lambda index: functools.reduce(
+        b.add, [parts.at([b.index(p), *index]) for p in range(stretches)]))
 
 
 def _ceil(b: Builder, x: Index, y: Index) -> Index:
