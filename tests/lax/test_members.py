@@ -7,6 +7,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
+from styrax.compile.jaxprs.inline import inline
 from styrax.compile.lowering.reuse import count_uses
 from styrax.compile.pipeline import compile_to_loops
 
@@ -160,4 +161,23 @@ COUNTS = {  # the first operand's uses: its own, those of an element, and the di
 def test_uses(name):
     f, wanted = COUNTS[name]
     jaxpr = jax.make_jaxpr(f)(np.ones((4, 6), np.float32)).jaxpr
-    assert tuple(count_uses(jaxpr)[jaxpr.invars[0]]) == wanted
+    assert tuple(count_uses(jaxpr)[jaxpr.invars[0]])[:3] == wanted
+
+
+OFTEN = {  # whether an element of the first operand may be read again and again, by one reader
+    "elementwise and folded": (lambda x: (x + 1, x.sum(0), jnp.tanh(x).max()), False),
+    "times a vector": (lambda x: x @ jnp.ones(6), False),
+    "times a matrix": (lambda x: x @ jnp.ones((6, 3)), True),
+    "moved, then times a matrix": (lambda x: (x * 2).T @ jnp.ones((4, 2)), True),
+    "folded, then times a matrix": (lambda x: x.sum(0, keepdims=True) @ jnp.ones((6, 2)), False),
+    "broadcast": (lambda x: x[:, None] + jnp.ones((4, 5, 6)), True),
+    "surrounded": (lambda x: jnp.pad(x, 1) * 2, False),
+    "spread": (lambda x: jax.lax.pad(x, 0.0, ((0, 0, 0), (0, 0, 3))), True),
+}
+
+
+@pytest.mark.parametrize("name", OFTEN)
+def test_what_is_read_often(name):
+    f, wanted = OFTEN[name]
+    jaxpr = inline(jax.make_jaxpr(f)(np.ones((4, 6), np.float32))).jaxpr
+    assert count_uses(jaxpr)[jaxpr.invars[0]].often is wanted

@@ -98,7 +98,7 @@ def _read_often(jaxpr: Jaxpr) -> set[Var]:
 def _often(eqn: JaxprEqn) -> Sequence[Var | Literal]:
     """The operands of which an equation itself reads elements again and again, as far as that is known."""
     traits = eqn.primitive.traits
-    if traits.elementwise or traits.reduction:
+    if traits.reduction:
         return ()
     sizes = [_size(v) for v in eqn.invars]
     if traits.contraction and None not in sizes:
@@ -106,11 +106,11 @@ def _often(eqn: JaxprEqn) -> Sequence[Var | Literal]:
                   for v, contracted, batch in zip(eqn.invars, *eqn.params["dimension_numbers"], strict=True)]
         alone = [size <= part for size, part in zip(sizes, shared, strict=True)]  # type: ignore[operator]
         return [v for v, other_alone in zip(eqn.invars, reversed(alone), strict=True) if not other_alone]
-    if not traits.movement:
+    if not (traits.elementwise or traits.movement):
         return eqn.invars
     if traits.once is True or callable(traits.once) and traits.once([v.aval for v in eqn.invars], eqn.params):
         return ()
-    made = sum([_size(v) or 0 for v in eqn.outvars])
+    made = sum([_size(v) or 0 for v in eqn.outvars])  # (elements of dimensions of one are read for all others)
     return [v for v, size in zip(eqn.invars, sizes, strict=True) if size is None or size < made]
 
 
