@@ -76,6 +76,11 @@ SKINNY_PRODUCT = Workload(
     lambda rng: (rng.integers(4, 64), rng.integers(300, 1500), rng.integers(300, 1500)), numpy=np.matmul,
     torch=lambda x, y: x @ y,
 )  # fmt: skip
+LONG_SUMS = Workload(
+    "product over many terms", product, skinny, [(30, 10_000, 30), (64, 8000, 32)],
+    lambda rng: (rng.integers(17, 100), rng.integers(3000, 20_000), rng.integers(17, 100)), numpy=np.matmul,
+    torch=lambda x, y: x @ y, tolerance=1e-4,
+)  # fmt: skip
 LAYERS = Workload(
     "two layers for a few rows", layers, layers_of, [(10, 512, 1024), (14, 64, 64), (32, 40, 50)],
     lambda rng: (rng.integers(2, 40), rng.integers(20, 800), rng.integers(20, 800)),

@@ -61,6 +61,16 @@ def linear_recurrence(x):
     return lax.associative_scan(join, (jnp.full_like(x, 0.9), x))[1]
 
 
+@jax.jit
+def driven(x, forces):
+    """Many elements, each on its own, pulled by what each turn brings."""
+    return lax.scan(lambda c, force: (0.9 * c + 0.1 * jnp.tanh(c + force), c), x, forces)
+
+
+def driven_arguments(shape, rng):
+    return floats(shape[1:], shape, rng=rng)
+
+
 def rnn_arguments(shape, rng):
     steps, batch, hidden = shape
     wx, wh, b, xs = floats((hidden, hidden), (hidden, hidden), (hidden,), (steps, batch, hidden), rng=rng)
@@ -87,4 +97,8 @@ RNN_GRADIENT = Workload(
 LINEAR_RECURRENCE = Workload(
     "linear recurrence", linear_recurrence, lambda shape, rng: floats(shape, rng=rng), [(100_000,), (1000,)],
     lambda rng: (rng.integers(100, 300_000),),
+)  # fmt: skip
+WIDE_SCAN = Workload(
+    "scan over wide rows", driven, driven_arguments, [(8, 100_000), (100, 5000)],
+    lambda rng: (rng.integers(3, 200), rng.integers(1500, 30_000)),
 )  # fmt: skip
