@@ -54,6 +54,9 @@ def test_which_products_are_cut():
     assert of(64, 32, 80_000) == [8]
     assert of(200, 200, 3000) != [8] and of(300, 300, 300) != [8]  # (edges that are not short)
     assert 8 not in of(20, 20, 700)  # (too little work for threads)
+    x, y = np.ones((2, 1 << 20), np.complex64), np.ones((1 << 20, 3), np.complex64)
+    assert stretches(lambda x, y: x @ y, x, y) == []  # (no product to BLAS)
+    np.testing.assert_allclose(styrax.jit(jnp.matmul)(x, y), np.full((2, 3), 1 << 20), rtol=1e-5)
 
 
 def test_bits_do_not_depend_on_threads():

@@ -26,6 +26,7 @@ BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.comple
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better,
 REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation (not with AVX-512)
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
+FEWEST = 4  # rows and columns that are BLAS's
 PANEL = 512  # rows of a panel
 LONG, STRETCHES = 32, 8  # times the longer edge from which sums are cut into stretches, and how many of these at most
 FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
@@ -90,7 +91,8 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
         return None
     large = REPEATED if b.loops and not is_complex(dtype) and not is_avx512(b.vector_bytes) else LARGE
-    if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), large) and b.at_least(m, 4) and b.at_least(n, 4)):
+    if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), large)
+                               and b.at_least(m, FEWEST) and b.at_least(n, FEWEST)):
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
     right = _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract)
@@ -246,7 +248,7 @@ def _stretches(m: Index, n: Index, k: Index) -> int:
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return 1
     longer = max(m, n)
-    if m * n * k < THREADED or k < LONG * longer:
+    if min(m, n) < FEWEST or m * n * k < THREADED or k < LONG * longer:
         return 1
     return min(STRETCHES, 1 << (2 * k // (LONG * longer)).bit_length() - 1)
 
