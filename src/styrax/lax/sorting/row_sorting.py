@@ -86,6 +86,10 @@ class Digits(NamedTuple):
         """Different digits of one pass."""
         return 1 << self.bits
 
+    def end(self, half: Any) -> Any:
+        """Where the words begin after all passes, if the second half of their buffer begins at `half`."""
+        return half if self.passes % 2 else 0
+
 
 class RowSorter:
     """Writes the statements that order the positions of one row, of at least so many elements.
@@ -172,7 +176,7 @@ class RowSorter:
         where the sorted ones begin. Of rows whose length is known only when the program runs, short ones are not sorted
         by digits, whose counts would take most of the time."""
         b, n, digits = self.b, self.n, self._digits(width)
-        start = b.index(half if digits.passes % 2 else 0)
+        start = b.index(digits.end(half))
         if self.short:
             self._insert(words)
             return b.index(0)
@@ -260,12 +264,12 @@ class RowSorter:
             n.store(places, [i], b.cast(at, UINT32))
         if self.short:
             self._insert_wide(words, places)
-            start = b.index(0)
+            start = 0
         else:
             digits = self._digits(width)
             self._radix(words, size, digits, 0, places)
-            start = b.index(size if digits.passes % 2 else 0)
-        self.reader = lambda i: b.cast(places.at([b.add(i, start)]), INDEX)
+            start = digits.end(size)
+        self.reader = lambda i: b.cast(places.at([b.add(i, b.index(start))]), INDEX)
 
     def _insert_wide(self, words: Any, places: Any) -> None:
         b, n = self.b, self.n
