@@ -12,7 +12,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax.compile.lowering.products import LARGE
-from styrax.cpu import eager, llvm, tiers
+from styrax.cpu import eager, libraries, llvm, tiers
 from styrax.cpu.client import CpuBackend, Executable, backend
 from styrax.experimental import ode
 
@@ -190,7 +190,8 @@ def programs(monkeypatch):
     monkeypatch.setattr(backend.eager, "compile", backend.compile)
 
 
-def test_one_program_calls_blas_for_all_large_products():
+def test_one_program_calls_blas_for_all_large_products(monkeypatch):
+    monkeypatch.setattr(libraries, "vector_bytes", lambda: 64)
     rng = np.random.default_rng(1)
     backend.eager.kernels.clear()
     backend.eager.exact.clear()

@@ -105,6 +105,10 @@ def pendulum(j):
     return lambda y: j.lax.fori_loop(0, 7, turn, y)
 
 
+def added_up(j):
+    return lambda xs, ys: j.lax.scan(lambda c, t: (c + t[0].T @ t[1], None), j.numpy.zeros((6, 5)), (xs, ys))[0]
+
+
 def total(j):
     return lambda x: j.numpy.sin(x).sum()
 
@@ -118,6 +122,7 @@ PROGRAMS = {
     "licm": (invariant, array(6, 6) * 0.1, array(6)),
     "packing": (states_of, array(6, 6), array(6)),
     "row-products": (rows, array(4, 5), array(9, 4)),
+    "sinking": (added_up, array(9, 4, 6), array(9, 4, 5)),
     "transpose-folding": (turned_product, array(20, 24), array(20, 32)),
     "cse": (twice, array(8)),
     "dce": (unused, array(8)),

@@ -255,7 +255,7 @@ def test_libraries_that_programs_call_are_opened_ahead(tmp_path):
     start = prints("jnp.asarray(x)") + waits  # calls none
     assert run(prints("jax.jit(jnp.sin)(x)"), tmp_path)[-1] == "compiler"
     assert run(start, tmp_path)[-1] == "0"
-    run(prints("jax.jit(lambda a: a @ a)(np.ones((300, 300), 'f4'))"), tmp_path)
+    run(prints("jax.jit(lambda a: a @ a)(np.ones((300, 300), 'c8'))"), tmp_path)
     assert run(start, tmp_path)[-1] == "1"
 
 

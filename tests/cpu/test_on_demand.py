@@ -129,6 +129,7 @@ CALLING = {
 def test_what_is_called_is_begun_when_it_is_known(name):
     begun = []
     closed = jax.make_jaxpr(CALLING[name])(np.zeros((512, 512), np.float32))
-    lowered = compile_to_loops(closed, "program", (), 32, False, Kernels(False, microkernels.kernels(), begun.append))
+    kernels = Kernels(panels=microkernels.kernels(), begin=begun.append)
+    lowered = compile_to_loops(closed, "program", (), 32, False, kernels)
     called = {s.symbol for s in statements(lowered.statements) if isinstance(s, Call)}
     assert called <= set(begun) and (called or name == "convolution")

@@ -27,9 +27,10 @@ class Panels(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """What the host multiplies matrices with, besides BLAS."""
+    """What the host multiplies matrices with."""
 
     tiles: bool = False  # matrix units (`cpu.tiles`)
+    blas_bytes: Callable[[], int] = lambda: 64  # of the vectors that BLAS computes with
     panels: Mapping[str, Panels] = MappingProxyType({})  # by kinds of words
     begin: Callable[[str], object] = lambda symbol: None  # is told what a program calls, as soon as that is known
 

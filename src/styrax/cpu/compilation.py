@@ -8,7 +8,7 @@ from ..compile.pipeline import compile_to_loops, debugging
 from ..compile.program import Kernels, Program
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.types.dims import Recorder
-from . import effort, llvm, microkernels, tiles
+from . import effort, libraries, llvm, microkernels, tiles
 from .code import begin, shown, text
 from .executable import QUEUED, Compiled, Interface
 
@@ -18,7 +18,8 @@ def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Rec
     # What is called by name is called by code that was made quickly, if not by all.
     likely = 1 if debugging("-tiers") else llvm.BRIEF
     program = compile_to_loops(closed, name, donated, llvm.host().vector_bytes, sizes is not None,
-                               Kernels(tiles.available(), microkernels.kernels(), lambda s: begin({s}, likely)))
+                               Kernels(tiles.available(), libraries.vector_bytes, microkernels.kernels(),
+                                       lambda s: begin({s}, likely)))
     level = effort.first_level(program)
     ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
     shown(name, ir)

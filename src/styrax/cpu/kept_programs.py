@@ -25,7 +25,7 @@ from ..core.programs import program_keys
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.types.dims import Recorder
-from . import background, file_states, kept_kernels, llvm, llvm_library, runtime, store, tiles
+from . import background, file_states, kept_kernels, libraries, llvm, llvm_library, runtime, store, tiles
 from .executable import Compiled, Interface, calls_libraries
 from .units import Units
 
@@ -72,8 +72,6 @@ def look_ahead() -> None:
                 _sound[usual] = _unchanged(listed)
             tiles.available()
             if place is not None and _CALLING in place[0]:
-                from . import libraries
-
                 libraries.open_ahead()
         finally:
             done.set()
@@ -95,7 +93,8 @@ class Request:
             asked = None if sizes is None else (sizes.inputs, [*sizes.derived], [*sizes.guards], {**sizes.alias})
             self._settings = (_FOLDER, name, tuple(donated), asked, runtime.num_threads(), tiles.available(),
                               tuple(config.trace_context()), sys.version_info[:2], np.__version__,
-                              ml_dtypes.__version__, machine.triple, machine.cpu, machine.features)
+                              ml_dtypes.__version__, machine.triple, machine.cpu, machine.features,
+                              libraries.named_kernels())
 
     def _key(self) -> bytes | None:
         text = program_keys.key(self._closed)

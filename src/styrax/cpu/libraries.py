@@ -41,6 +41,9 @@ from . import background
 # How the routine's name is decorated in the libraries that wheels carry (all with 32-bit integers).
 _DECORATIONS = (("scipy_", "_"), ("", "_"))
 
+# of OpenBLAS's kernels for x86, by its names; of all others 32 at most
+_VECTOR_BYTES = dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 64)
+
 _opened: list[ctypes.CDLL | None] = []
 _addresses: dict[str, int] = {}
 
@@ -104,6 +107,27 @@ def _load(file: str) -> ctypes.CDLL | None:
             setter(ctypes.c_int(1))  # it may have been loaded before us
             break
     return library
+
+
+def named_kernels() -> str | None:
+    """OpenBLAS's kernels that the environment names."""
+    return os.environ.get("OPENBLAS_CORETYPE")
+
+
+def vector_bytes() -> int:
+    """How wide the vectors are that OpenBLAS computes with: by its own choice of kernels, or by that of the
+    environment, which may keep it from what the processor has. Of other libraries nothing is known: as wide as may be.
+    """
+    name = named_kernels()
+    if name is None:
+        library = _open()
+        asked = [getattr(library, prefix + "openblas_get_corename", None) for prefix in ("scipy_", "")]
+        function = next((f for f in asked if f is not None), None)
+        if function is None:
+            return max(_VECTOR_BYTES.values())
+        function.restype = ctypes.c_char_p
+        name = function().decode()
+    return _VECTOR_BYTES.get(name.lower(), 32)
 
 
 def address(name: str) -> int:

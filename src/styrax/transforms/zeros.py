@@ -115,7 +115,7 @@ def zero_from_primal(value: Any) -> Zero:
 
 
 add_any_p = Primitive("add_any")
-add_any_p.declare(elementwise=True)
+add_any_p.declare(elementwise=True, addition=True)
 
 
 @add_any_p.def_abstract_eval

@@ -322,6 +322,12 @@ class Builder:
 
         return product(self, lhs, rhs, dimension_numbers, scalar_type(dtype))
 
+    def for_loops(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value:
+        """The right operand of such a product for a `reduce`, laid out anew if that gains."""
+        from .products import for_loops
+
+        return for_loops(self, lhs, rhs, dimension_numbers, scalar_type(dtype))
+
     def convolve(self, lhs: Value, rhs: Value, space: Sequence[tuple[int, ...]], groups: int,
                  dtype: Any, contiguous: bool) -> Value | None:
         """lhs[n, c, …] with rhs[o, c / groups, …] as [n, …, o], or None where a `reduce` is the better way."""

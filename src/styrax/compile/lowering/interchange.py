@@ -39,6 +39,7 @@ from ..costs import size
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While, made_by
 from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value
+from ..registers import is_avx512
 from .folds import UNROLLED
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
 TOGETHER = 32  # lanes that do where one that has ended waits for the others
 LARGEST = 256  # estimated instructions of a turn of them all
+CARRIED = 8, 16  # registers that carries may have, of 16 or 32: the others are for what a turn computes
 EXPECTED = 16  # turns of a loop whose length is not known
 PARTS = 16  # numbers of an element that registers hold,
 ALONE = 8  # and where there is only one, in no lanes
@@ -235,7 +237,9 @@ class Interchange:
         widest = max(4, *(p.dtype.itemsize for targets in self.targets for t in targets for p in b.parts(t)))
         lanes = max(b.vector_bytes // widest, 1)
         vectors, times = max(TOGETHER // lanes, 1) if together else SIDE_BY_SIDE, 1
-        while times < vectors and 2 * times * self.work <= LARGEST and self.elements.count >= 8 * times * lanes:
+        numbers = sum(len(b.parts(t)) for targets in self.targets for t in targets)
+        most = min(LARGEST // self.work if self.work else vectors, CARRIED[is_avx512(b.vector_bytes)] // numbers)
+        while times < vectors and 2 * times <= most and self.elements.count >= 8 * times * lanes:
             times *= 2
         each = self.work * turns
         b.ops.append(Opaque([Loop(self.elements.var, self.elements.count, body, LoopKind.VECTOR, times * lanes, each,

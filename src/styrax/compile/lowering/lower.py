@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,9 @@ def run(program: Program) -> Program:
                            placement=program.placement._replace(aliases=b.aliases))
 
 
+NO_PLACES: Mapping[Var, Stored] = {}
+
+
 class Lowering:
     """Lowers one program into a builder. `constant` gives the value of a constant of the program, `generic` says
     whether sizes are known only at run time."""
@@ -118,17 +121,19 @@ class Lowering:
         builder.inline = lambda closed, *args: self.closed(closed, args)
         builder.constant = lambda array: constant(array, ShapedArray(array.shape, array.dtype))
 
-    def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
+    def closed(self, closed: ClosedJaxpr, args: Sequence[Value], places: Mapping[Var, Stored] = NO_PLACES
+               ) -> list[Value]:
         consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
-        return self.jaxpr(closed.jaxpr, [*consts, *args])
+        return self.jaxpr(closed.jaxpr, [*consts, *args], places)
 
     def sized(self, aval: Any) -> Any:
         if not self.generic or not is_generic(getattr(aval, "shape", ())):
             return aval
         return Sized(tuple(map(self.b.extent, aval.shape)), aval.dtype, aval.weak_type)
 
-    def jaxpr(self, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
-        """Lowers a program's equations; `args` are its constants and inputs."""
+    def jaxpr(self, jaxpr: Jaxpr, args: Sequence[Value], places: Mapping[Var, Stored] = NO_PLACES) -> list[Value]:
+        """Lowers a program's equations; `args` are its constants and inputs. What is stored and has one of `places`
+        is stored there."""
         env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args, strict=True))
         uses = count_uses(jaxpr)
 
@@ -142,7 +147,7 @@ class Lowering:
             outs = self.equation(eqn, ins)
             declarations.origin = origin
             for v, value in zip(eqn.outvars, outs, strict=True):
-                kept = env[v] = self.keep(value, uses.get(v, UNUSED))
+                kept = env[v] = self.keep(value, uses.get(v, UNUSED), places.get(v))
                 self.origins.setdefault(kept, origin)
         return [read(a) for a in jaxpr.outvars]
 
@@ -156,8 +161,8 @@ class Lowering:
         zero = self.b.const(0, dtype)
         return self.b.value(tuple(map(self.b.extent, aval.shape)), dtype, lambda _: zero)
 
-    def keep(self, value: Value, uses: Uses) -> Value:
-        """Decides whether a value is stored now or inlined into its users."""
+    def keep(self, value: Value, uses: Uses, place: Stored | None = None) -> Value:
+        """Decides whether a value is stored now, at `place` if it has one, or inlined into its users."""
         if not isinstance(value, Computed):
             return value
         often, apart = uses.value, uses.members
@@ -172,7 +177,10 @@ class Lowering:
                 return self.b.factors(self.b.materialize(value.condition), value.dtype)
             if apart is not None and not value.gathers:
                 return self.b.apart(value, apart)
-            return self.b.materialize(value)
+            if place is None:
+                return self.b.materialize(value)
+            self.b.write(place, value, joining=True)
+            return place
         return value
 
     def equation(self, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
@@ -492,10 +500,15 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
             if x_t.shape == ():
                 x_t = b.materialize(Computed(b, (), x_t.dtype, lambda i, x_t=x_t: x_t.at(())))  # type: ignore[misc]
             args.append(x_t)
-        outs = lowering.closed(closed, args)
+        targets = [Stored(b, y.buffer, y.shape[1:], y.dtype, y.strides[1:], b.imul(step, y.strides[0])) for y in ys]
+        carried, wanted = closed.jaxpr.outvars[: p["num_carry"]], closed.jaxpr.outvars[p["num_carry"]:]
+        places = {v: target for v, target in zip(wanted, targets, strict=True) if type(v) is not Literal
+                  and target.shape != () and v not in carried}  # (carries exchange their memories)
+        outs = lowering.closed(closed, args, places)
         new, rows = outs[: p["num_carry"]], outs[p["num_carry"]:]
-        for y, row in zip(ys, rows, strict=True):
-            target = Stored(b, y.buffer, y.shape[1:], y.dtype, y.strides[1:], b.imul(step, y.strides[0]))
+        for target, row in zip(targets, rows, strict=True):
+            if row is target:
+                continue
             if row.shape == ():
                 b.ops.append(Opaque([Store(target.buffer, b.index(target.offset), row.at(()))]))
             else:

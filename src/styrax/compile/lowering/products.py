@@ -27,6 +27,8 @@ LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pa
 REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation (not with AVX-512)
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 FEWEST = 4  # rows and columns that are BLAS's
+NEAR = 1 << 20  # bytes of a right operand that loops read again and again
+PACKED = 16  # rows from which a right operand is worth a copy by columns
 PANEL = 512  # rows of a panel
 LONG, STRETCHES = 32, 8  # times the longer edge from which sums are cut into stretches, and how many of these at most
 FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
@@ -77,6 +79,8 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     if dtype == rhs.dtype and dtype in panel_products.FLOATS and loops_do_better(
             m, n, k, FEW[is_avx512(b.vector_bytes)] if along_columns else 0):
         return None
+    if dtype == lhs.dtype == rhs.dtype and dtype in panel_products.FLOATS and _loops_beat_blas(b, dtype, m, n, k):
+        return None
     if b.kernels.tiles and (found := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
         return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
                                      _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
@@ -117,6 +121,31 @@ def loops_do_better(m: Index, n: Index, k: Index, few: int) -> bool:
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
     return m <= FEW_ROWS or k <= FEW_TERMS or min(m, n) <= few
+
+
+def _loops_beat_blas(b: Builder, dtype: np.dtype, m: Index, n: Index, k: Index) -> bool:
+    """Whether tiles in registers do better than a BLAS that computes in narrower vectors than the host has, without
+    packing: where caches hold the right operand."""
+    if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)) or m * n * k < LARGE:
+        return False
+    return k * n * dtype.itemsize <= NEAR and is_avx512(b.vector_bytes) and b.kernels.blas_bytes() < b.vector_bytes
+
+
+def for_loops(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value:
+    """The right operand as loops want it that take a product from BLAS: its rows side by side in memory."""
+    (left_contract, contract), (left_batch, batch) = dimension_numbers
+    free = [d for d in range(rhs.ndim) if d not in contract and d not in batch]
+    m = b.product([lhs.shape[d] for d in range(lhs.ndim) if d not in left_contract and d not in left_batch])
+    n, k = (b.product([rhs.shape[d] for d in dims]) for dims in (free, contract))
+    if not (isinstance(m, int) and m >= PACKED and dtype == rhs.dtype and dtype in panel_products.FLOATS
+            and not _runs_along(b, rhs, free) and _loops_beat_blas(b, dtype, m, n, k)):
+        return rhs
+    order = [*batch, *contract, *free]
+    place = {d: k for k, d in enumerate(order)}
+    packed = b.in_memory(b.value([rhs.shape[d] for d in order], rhs.dtype,
+                                 lambda i: rhs.at([i[place[d]] for d in range(rhs.ndim)])))
+    return Stored(b, packed.buffer, rhs.shape, rhs.dtype, [packed.strides[place[d]] for d in range(rhs.ndim)],
+                  packed.offset)
 
 
 def _runs_along(b: Builder, value: Value, dims: Dims) -> bool:

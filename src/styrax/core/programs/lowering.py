@@ -273,6 +273,9 @@ class Builder(Scalars, Protocol):
     def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value | None:
         """A dot product by a library, or None where `reduce` is the better way."""
 
+    def for_loops(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value:
+        """The right operand of such a product for a `reduce`, laid out anew if that gains."""
+
     def convolve(self, lhs: Value, rhs: Value, space: Sequence[tuple[int, ...]], groups: int,
                  dtype: Any, contiguous: bool) -> Value | None:
         """lhs[n, c, …] with rhs[o, c / groups, …] as [n, …, o] by a kernel, or None where `reduce` is the better way.

@@ -55,6 +55,7 @@ class Traits:
       distinct: two equal equations need not give the same, or are to be kept apart: they are never merged or moved.
       linear: results are linear in all operands together.
       bilinear: results are linear in each of two operands.
+      addition: the result is the sum of two operands.
       contraction: sums of products over `dimension_numbers`, with the parameters of `dot_general`.
       reduction: folds the dimensions `axes` of its operand.
       program: of a call, the program among the parameters that gives the results of the operands.
@@ -79,13 +80,14 @@ class Traits:
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
     """
 
-    __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "reduction", "program",
-                 "control", "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides", "once",
-                 "pieces", "records", "windows", "parts", "sharding", "factors")
+    __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "addition", "contraction", "reduction",
+                 "program", "control", "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides",
+                 "once", "pieces", "records", "windows", "parts", "sharding", "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
-                 linear: bool = False, bilinear: bool = False, contraction: bool = False, reduction: bool = False,
+                 linear: bool = False, bilinear: bool = False, addition: bool = False, contraction: bool = False,
+                 reduction: bool = False,
                  program: Callable[[dict[str, Any]], Any] | None = None,
                  control: Control | None = None,
                  permutation: Callable[[dict[str, Any]], Sequence[int]] | None = None,
@@ -100,7 +102,7 @@ class Traits:
                  parts: Callable[[dict[str, Any], ShapedArray], Sequence[Part]] | None = None,
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
-        self.linear, self.bilinear, self.reduction = linear, bilinear, reduction
+        self.linear, self.bilinear, self.addition, self.reduction = linear, bilinear, addition, reduction
         self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.ordered = ordered

@@ -120,6 +120,7 @@ add, add_p = binary(
     hlo="stablehlo.add",
     reference=np.add,
 )  # fmt: skip
+add_p.declare(addition=True)
 rules.jvps[add_p] = _add_jvp
 rules.transposes[add_p] = _add_transpose
 sub, sub_p = binary(

@@ -281,7 +281,8 @@ def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: A
     wide = _accumulation_dtype(lhs.dtype, rhs.dtype, result)
     batch_count = len(lhs_batch)
     lhs = b.materialize_if_reused(lhs, b.product([rhs.shape[d] for d in rhs_free]))
-    rhs = b.materialize_if_reused(rhs, b.product([lhs.shape[d] for d in lhs_free]))
+    rhs = b.materialize_if_reused(b.for_loops(lhs, rhs, dimension_numbers, result),
+                                  b.product([lhs.shape[d] for d in lhs_free]))
 
     def where(ndim: int, batch: Any, contract: Any, free: Any, i: Any, r: Any, offset: int) -> list[Any]:
         index: list[Any] = [None] * ndim
