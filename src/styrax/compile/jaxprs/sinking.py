@@ -123,11 +123,11 @@ def _without(loop: JaxprLoop, eqn: JaxprEqn, sums: Sequence[_Sum], summed: Seque
     variables of its results."""
     n, before = loop.num_consts, loop.num_carry
     places = {s.place for s in sums}
-    gone = {id(e) for s in sums for e in s.eqns}
+    gone = {e.outvars[0] for s in sums for e in s.eqns}
     carries = [k for k in range(before) if k not in places]
     rows = [k for k in range(before, len(loop.outvars)) if k not in places]
     olds, news = ([Var(v.aval) for v in summed] for _ in range(2))
-    loop.eqns = [e for e in loop.eqns if id(e) not in gone]
+    loop.eqns = [e for e in loop.eqns if gone.isdisjoint(e.outvars)]
     if summed:
         addition = next(e for s in sums for e in s.eqns if e.primitive.traits.addition)
         loop.eqns += [addition.replace(invars=[old, v], outvars=[new])
@@ -183,8 +183,9 @@ class _Finder:
         for k, old in enumerate(self.loop.invars[n:n + self.loop.num_carry]):
             found = self.linear(self.loop.outvars[k], old) if self.reads[old] == 1 else None
             if found is not None and found.sources and found.adds:
-                ids = set(map(id, found.eqns))
-                yield _Sum(k, [e for e in self.loop.eqns if id(e) in ids], found.sources)
+                by_result = {e.outvars[0]: e for e in found.eqns}
+                yield _Sum(k, [by_result[e.outvars[0]] for e in self.loop.eqns if e.outvars[0] in by_result],
+                           found.sources)
 
     def reductions(self, length: int) -> Iterator[_Sum]:
         """The reductions that are wanted of each turn, where what they sum up takes no more room than what a turn has
@@ -201,6 +202,25 @@ class _Finder:
     def stays(self, v: Any) -> bool:
         return type(v) is Literal or v in self.steady
 
+    def untransposed(self, product: JaxprEqn) -> JaxprEqn:
+        """A product of the operands themselves that a turn only transposes for it, where results stay in order."""
+        ins, (contract, batch) = list(product.invars), product.params["dimension_numbers"]
+        numbers = [list(contract), list(batch)]
+        for side, v in enumerate(ins):
+            eqn = self.made.get(v) if type(v) is not Literal else None
+            if eqn is None or eqn.primitive.traits.permutation is None:
+                continue
+            order = eqn.primitive.traits.permutation(eqn.params)
+            bound = {*contract[side], *batch[side]}
+            free = [d for k, d in enumerate(order) if k not in bound]
+            if free == sorted(free):
+                ins[side] = eqn.invars[0]
+                for dims in numbers:
+                    dims[side] = tuple(order[k] for k in dims[side])
+        if ins == list(product.invars):
+            return product
+        return product.replace(invars=ins, params={**product.params, "dimension_numbers": tuple(map(tuple, numbers))})
+
     def linear(self, v: Any, carry: Any = None) -> _Found | None:
         """How a value comes about, read once; None if otherwise. The `carry` may be added to it."""
         if type(v) is Literal:
@@ -214,7 +234,8 @@ class _Finder:
         if any(x.aval.dtype != v.aval.dtype for x in ins):  # a sum of what is rounded, or cast
             return None
         if traits.contraction:
-            return None if any(map(self.stays, ins)) else _Found([eqn], [eqn], False)
+            eqn = self.untransposed(eqn)
+            return None if any(map(self.stays, eqn.invars)) else _Found([eqn], [eqn], False)
         if traits.bilinear and any(map(self.stays, ins)):
             ins = [ins[1] if self.stays(ins[0]) else ins[0]]
         elif not (traits.addition or traits.linear):
@@ -258,9 +279,9 @@ def _nbytes(v: Any) -> int:
 
 def _pointwise(loop: JaxprLoop, sums: Sequence[_Sum]) -> bool:
     """Whether a turn treats each element of its arrays alone but for `sums`, which are of elements of that shape."""
-    gone = {id(e) for s in sums for e in s.eqns}
+    gone = {e.outvars[0] for s in sums for e in s.eqns}
     summed = {s.place for s in sums}
     shapes = {v.aval.shape for s in sums for v in s.reduced}
     shapes |= {v.aval.shape for k, v in enumerate(loop.outvars[:loop.num_carry]) if k not in summed} - {()}
     return len(shapes) == 1 and () not in shapes and all(
-        e.primitive.traits.elementwise or e.primitive.traits.movement for e in loop.eqns if id(e) not in gone)
+        e.primitive.traits.elementwise or e.primitive.traits.movement for e in loop.eqns if gone.isdisjoint(e.outvars))
