@@ -206,3 +206,12 @@ def test_eager_rows_of_all_lengths(dtype):
             x, y = rng.integers(-3, 4, (2, size))
             np.testing.assert_array_equal(styrax.numpy.lexsort((x, y)), np.lexsort((x, y)))
             np.testing.assert_array_equal(styrax.numpy.sort(x * 1e300), np.sort(x * 1e300))
+
+
+@pytest.mark.parametrize("f", [
+    styrax.numpy.sort, lambda x: lax.top_k(x, 5), lambda x: styrax.numpy.searchsorted(styrax.numpy.sort(x), x)])
+def test_what_is_short_runs_at_once(f):
+    """Searches end by themselves: they do not make a program one of which nobody knows how long it takes."""
+    compiled = styrax.jit(f).lower(np.ones(100, np.float32)).compile().runtime_executable()
+    assert compiled.program.work < 1e6
+    assert not compiled.queued

@@ -29,6 +29,7 @@ MOVED = 8  # elements that an instruction copies, estimated
 ENDING = 8  # turns of a loop that nobody knows, where programs for all sizes are estimated
 LANES = 8  # of a loop that takes as many as a vector has, estimated
 EVEN_SHARES = 12  # steps of a loop that threads can share evenly
+SEARCH = 32  # turns, about, of a library's loops that end by themselves: searches, insertions, series
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 
 
@@ -147,7 +148,7 @@ def instructions(body: Sequence[Statement], times: float = 1.0, endless: float =
     total = 0.0
     for s in body:
         if isinstance(s, While):
-            trips = endless if s.open_ended else math.inf if endless == math.inf else ending
+            trips = endless if s.open_ended else ending
             if trips == math.inf:
                 return math.inf
             total += times * trips * (1 + computing(s.exprs()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compile.costs import instructions
+from ..compile.costs import SEARCH, instructions
 from ..compile.pipeline import debugging
 from ..compile.program import Program
 from . import llvm
@@ -11,7 +11,6 @@ INSTANT = 1500  # instructions of a whole call for which optimised code is not w
 GAIN = 2.5e-3, 20e-6  # seconds, about, that LLVM saves with a program, and each expression, by generating code quickly
 LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
 FAST_GAIN, FAST_LOSS = (0.5e-3, 10e-6), 0.6e-9  # the same of fast register allocation
-SEARCH = 32  # turns, about, of a library's loops that end by themselves: searches, insertions, series
 
 
 def first_level(program: Program) -> int:

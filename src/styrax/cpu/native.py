@@ -106,6 +106,22 @@ declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i32 @llvm.umin.i32(i32, i32)
 
+declare i32 @sched_yield()
+
+; Between two looks at a word, the k-th of them: what is waited for may need this very core.
+define internal void @rest(i32 %k) nounwind alwaysinline {
+entry:
+  call void @pause()
+  %part = and i32 %k, 63
+  %long = icmp eq i32 %part, 63
+  br i1 %long, label %yield, label %end
+yield:
+  %ignored = call i32 @sched_yield()
+  br label %end
+end:
+  ret void
+}
+
 @styrax_thread_limit = global i32 1, align 64      ; threads that a parallel loop may use, the caller included
 @styrax_spins = global i32 2000, align 4           ; looks at a word before sleeping on it
 @started = internal global i32 0, align 4          ; worker threads alive
@@ -233,7 +249,7 @@ spin:
   %changed = icmp ne i32 %now0, %seen
   br i1 %changed, label %awake, label %wait
 wait:
-  call void @pause()
+  call void @rest(i32 %k)
   %k1 = add i32 %k, 1
   %tired = icmp sge i32 %k1, %spins
   br i1 %tired, label %sleep, label %spun
@@ -365,7 +381,7 @@ check:
   %tired = icmp sge i32 %k, %spins
   br i1 %tired, label %mark, label %spin
 spin:
-  call void @pause()
+  call void @rest(i32 %k)
   %k1 = add i32 %k, 1
   br label %join
 mark:

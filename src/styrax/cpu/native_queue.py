@@ -34,7 +34,7 @@ check:
   %tired = icmp sge i32 %k1, %spins
   br i1 %tired, label %sleep, label %again
 again:
-  call void @pause()
+  call void @rest(i32 %k)
   br label %spin
 sleep:
   %a = atomicrmw add ptr @waiters, i32 1 seq_cst
@@ -62,7 +62,7 @@ try:
   %mine = extractvalue {i32, i1} %pair, 1
   br i1 %mine, label %end, label %wait
 wait:
-  call void @pause()
+  call void @rest(i32 63)
   br label %try
 end:
   ret void
@@ -196,7 +196,7 @@ wait:
   %tired = icmp sge i32 %k1, %spins
   br i1 %tired, label %sleep, label %again
 again:
-  call void @pause()
+  call void @rest(i32 %k)
   br label %look
 sleep:
   store atomic i32 1, ptr %sleeping seq_cst, align 4

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from ..costs import instructions
+from ..costs import SEARCH, instructions
 from ..ir.expr import Expr
 from ..ir.loads import known_loads
 from ..ir.loopir import (
@@ -157,8 +157,8 @@ def run(program: Program) -> Program:
     if pairs:
         body = rewrite(body, lambda s: [_exchanging(s, pairs)])
     turning = any(isinstance(s, While) and s.open_ended for s in statements(body))
-    return program.replace(statements=body, work=instructions(body),
-                           least_work=instructions(body, endless=1.0) if turning else None,
+    return program.replace(statements=body, work=instructions(body, ending=SEARCH),
+                           least_work=instructions(body, endless=1.0, ending=SEARCH) if turning else None,
                            placement=place(events, program.builder.buffers, exchanges, program.outputs))
 
 
