@@ -8,7 +8,7 @@ NAMES ?=
 AGAINST ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-xla bounds fuzz libraries bench roofline check docs clean
+.PHONY: help demo test test-all test-xla bounds fuzz libraries bench bench-operations roofline check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
@@ -22,6 +22,8 @@ help:
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
 	@echo "make bench AGAINST=commit  compare speed with that commit's tree; also with NAMES, QUICK=1,"
 	@echo "             PAIRS=8 (processes for each row), SECONDS=60 (in which a row gets more, while it is unclear)"
+	@echo "make bench-operations  compare the speed of single operations with JAX's; MODE=grad (f32, x64, bf16, f16, grad,"
+	@echo "             eager, vmap) ODD=1 START=100 QUICK=1, OTHER=folder/src for another tree of Styrax; also with NAMES"
 	@echo "make roofline  show what each loop nest of the benchmarks takes of what the machine can do; with NAMES"
 	@echo "make check   ruff and mypy"
 	@echo "make docs    write docs/primitives.md from the rule tables"
@@ -71,6 +73,10 @@ libraries: | $(BIN)/python
 bench: $(VENV)/$(if $(AGAINST),demo,test).stamp
 	$(BIN)/python -m benchmarks $(if $(AGAINST),--against $(AGAINST)) $(if $(QUICK),--quick) \
 	    $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SECONDS),--limit $(SECONDS)) $(NAMES)
+
+bench-operations: $(VENV)/$(if $(OTHER),demo,test).stamp
+	$(BIN)/python -m benchmarks.operations $(if $(MODE),--mode $(MODE)) $(if $(ODD),--odd) $(if $(QUICK),--quick) \
+	    $(if $(START),--start $(START)) $(if $(OTHER),--other $(OTHER)) $(NAMES)
 
 roofline: $(VENV)/demo.stamp
 	$(BIN)/python -m styrax -m benchmarks.roofline $(NAMES)

@@ -63,15 +63,8 @@ def program(
     source: Path = ROOT / "src",
 ) -> tuple[list[str], dict[str, str]]:
     """The command that measures, and its environment; `source` has the package `styrax`."""
-    environment = dict(os.environ)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode, a checkout gets it here
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(source), str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
-    )
+    environment = surroundings(settings, source)
     environment["STYRAX_CACHE_DIR"] = str(cache)
-    environment["JAX_PLATFORMS"] = "cpu"
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        environment[variable] = str(len(settings.cores))
     if engine == "jax" and keep:
         environment["JAX_COMPILATION_CACHE_DIR"] = str(cache)
         environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
@@ -83,13 +76,26 @@ def program(
     return command, environment
 
 
+def surroundings(settings: Settings, source: Path = ROOT / "src") -> dict[str, str]:
+    """The environment of a process that measures; `source` has the package `styrax`."""
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode, a checkout gets it here
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(source), str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+    )
+    environment["JAX_PLATFORMS"] = "cpu"
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        environment[variable] = str(len(settings.cores))
+    return environment
+
+
 class Process:
     """A measuring process: what it found at its start, then series of calls on demand.
 
     Raises `Failed` where it does not finish, and where `import jax` gives another package than it is to measure.
     """
 
-    __slots__ = ("_errors", "_process", "_timer", "found")
+    __slots__ = ("_errors", "_process", "_timeout", "_timer", "found")
 
     def __init__(
         self,
@@ -110,6 +116,7 @@ class Process:
         )
         self._timer = threading.Timer(settings.timeout, self._process.kill)
         self._timer.start()
+        self._timeout = settings.timeout
         try:
             self.found: dict[str, Any] = self._line()
             if not right(Path(self.found["module"])):
@@ -130,15 +137,29 @@ class Process:
             raise Failed(lines[-1] if lines else f"exit status {status}")
         return json.loads(line)
 
-    def series(self, number: int) -> tuple[float, float]:
+    def ask(self, text: str) -> Any:
+        """What the process answers to a line."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(f"{number}\n")
+            self._process.stdin.write(f"{text}\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # `_line` tells why
-        wall, cpu = self._line()
+        return self._line()
+
+    def series(self, number: int) -> tuple[float, float]:
+        wall, cpu = self.ask(str(number))
         return wall, cpu
+
+    def more_time(self) -> None:
+        """From now on it may take as long again as was allowed for all."""
+        self.any_time()
+        self._timer = threading.Timer(self._timeout, self._process.kill)
+        self._timer.start()
+
+    def any_time(self) -> None:
+        """It may take as long as it likes, until `more_time` says otherwise."""
+        self._timer.cancel()
 
     def close(self) -> None:
         """Ends the process, once."""

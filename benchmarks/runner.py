@@ -24,9 +24,10 @@ MANY_TURNS = 40
 class Row:
     """What was found for one workload at one shape: per engine the times of each pair."""
 
-    __slots__ = ("errors", "matches", "name", "shape", "times")
+    __slots__ = ("base", "errors", "matches", "name", "shape", "times")
 
-    def __init__(self, name: str, shape: Shape):
+    def __init__(self, name: str, shape: Shape, base: str = "jax"):
+        self.base = base  # the engine whose times the others' are divided by
         self.name = name
         self.shape = shape
         self.times: dict[str, dict[str, list[float]]] = {}
@@ -43,17 +44,17 @@ class Row:
         return statistics.median(times) if times else None
 
     def ratio(self, engine: str, what: str) -> float | None:
-        """The median, over pairs, of an engine's time divided by JAX's in the same pair."""
+        """The median, over pairs, of an engine's time divided by the base's in the same pair."""
         ours = self.times.get(engine, {}).get(what)
-        theirs = self.times.get("jax", {}).get(what)
+        theirs = self.times.get(self.base, {}).get(what)
         if not ours or not theirs:
             return None
         return statistics.median(a / b for a, b in zip(ours, theirs, strict=False))
 
     def interval(self, engine: str) -> Estimate | None:
-        """What the pairs of series say of an engine's steady time divided by JAX's."""
+        """What the pairs of series say of an engine's steady time divided by the base's."""
         ours = self.times.get(engine, {}).get("steady")
-        theirs = self.times.get("jax", {}).get("steady")
+        theirs = self.times.get(self.base, {}).get("steady")
         return estimate([a / b for a, b in zip(ours, theirs, strict=False)]) if ours and theirs else None
 
 
@@ -122,15 +123,18 @@ def _pair(
                     row.errors[engine] = str(error)
 
 
-def steady(row: Row, series: dict[str, Callable[[int], tuple[float, float]]], seconds: float) -> None:
-    """Series of calls of each engine in turns, A B B A …, until their share of `seconds` is over for each."""
+def steady(
+    row: Row, series: dict[str, Callable[[int], tuple[float, float]]], seconds: float, turns: int = TURNS
+) -> None:
+    """Series of calls of each engine in turns, A B B A …, until their share of `seconds` is over for each, and at least
+    so many turns."""
     calls = dict.fromkeys(series, 1)
     for engine, run in series.items():
         while run(calls[engine])[0] < SERIES:
             calls[engine] *= 2
     end = time.monotonic() + seconds * len(series)
     turn = 0
-    while turn < TURNS or time.monotonic() < end and turn < MANY_TURNS:
+    while turn < turns or time.monotonic() < end and turn < MANY_TURNS:
         for engine in series if turn % 2 == 0 else reversed(series):
             series[engine](1)  # brings its memory back into the caches
             row.add(engine, {"steady": series[engine](calls[engine])[0] / calls[engine]}, {"steady": "steady"})

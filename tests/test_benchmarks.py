@@ -8,12 +8,15 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.stats
 
 from benchmarks import intervals, processes, report, runner, trees, workloads
+from benchmarks.operations import arguments, comparison, listing
 
 ROOT = Path(processes.ROOT)
 
@@ -187,3 +190,104 @@ def test_what_cannot_run_or_differs_is_listed():
     assert "values differ: wrong [2×2]" in text
     assert f"steady {np.sqrt(good.estimate('steady').median):.3f}" in text
     assert "VALUES DIFFER" in trees.lines(wrong)[0] and "VALUES" not in trees.lines(good)[0]
+
+
+TRACE = """
+import jax
+from benchmarks.operations import families, modes
+for odd in (False, True):
+    rows = families.load(odd)
+    assert len({row.name for row in rows}) == len(rows) > 700
+    for row in rows:
+        try:
+            jax.eval_shape(row.function, *modes.structures(row, "f32"))
+        except Exception as error:
+            raise AssertionError(row.name) from error
+"""
+
+
+def test_operations_have_names_of_their_own_and_can_be_traced():
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    command = [sys.executable, "-m", "styrax", "-c", TRACE]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("options, left", [((), 3), (("--mode", "grad", "--odd"), 2)], ids=["f32", "odd gradients"])
+def test_a_run_of_operations(options, left):
+    """Rows under both engines, of which one has no gradient."""
+    names = ["haversine", "hinge loss", "checkerboard"]
+    command = [sys.executable, "-m", "benchmarks.operations", "--quick", *options, *names]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{left} rows, {3 - left} left out in this mode; 0 run in one engine only, 0 in neither" in done.stdout
+    assert re.search(r"^steady: geometric mean \d", done.stdout, re.M) and "differ" not in done.stdout
+
+
+def test_arguments_are_what_they_are_said_to_be():
+    rng = np.random.default_rng(0)
+    matrix, index, scalar, factor = arguments.parse("30,4 20:int<7 ():seed 8,8:spd")
+    assert matrix.draw(arguments.BFLOAT16, rng).dtype == ml_dtypes.bfloat16
+    assert matrix.odd().shape == (31, 4) and scalar.draw(arguments.SINGLE, rng).shape == ()
+    drawn = index.draw(arguments.DOUBLE, rng, (3,))
+    assert drawn.dtype == np.int64 and drawn.shape == (3, 20) and 0 <= drawn.min() and drawn.max() < 7
+    assert np.linalg.eigvalsh(factor.draw(arguments.DOUBLE, rng)).min() > 0
+    with pytest.raises(ValueError, match="no kind 'nothing'"):
+        arguments.parse("30:nothing")
+
+
+def test_operations_that_differ_or_fail_are_listed():
+    def found(a, b, type="float32[3]", loose=1.0):
+        return comparison.difference(np.array(a), np.array(b), type, loose)
+
+    assert found([1.0, np.nan, np.inf], [1.0001, np.nan, np.inf]) == ""
+    assert found([1.0, 2.0], [1.0, 2.1]) == "differs by 4.8e-02"
+    assert found([1.0, 2.0], [1.0, 2.1], "bfloat16[2]") == "" == found([1.0, 2.0], [1.0, 2.1], loose=1000)
+    assert found([1.0, np.nan], [1.0, 2.0]) == "differs in where it is NaN"
+    assert found([1.0, np.inf], [1.0, -np.inf]) == "differs in where it is infinite"
+    assert found([1, 2, 3, 4], [1, 2, 3, 5], "int32[4]") == "differs in 25 % of its elements"
+
+    names = ("good", "failed", "wrong", "out")
+    good, failed, wrong, out = (comparison.Row(i, name, "jax") for i, name in enumerate(names))
+    for row, ours in ((good, 0.5), (wrong, 3.0)):
+        row.add("styrax", {"time": ours}, {"time": "steady"})
+        row.add("jax", {"time": 1.0}, {"time": "steady"})
+    failed.errors["styrax"] = "TypeError: no"
+    wrong.notes.append("differs by 4.8e-02")
+    out.left_out = "no result to differentiate"
+    text = "\n".join(listing.summary([good, failed, wrong, out]))
+    assert "3 rows, 1 left out in this mode; 1 run in one engine only, 0 in neither" in text
+    assert "steady: geometric mean 1.225; above 1: 1 of 2\n    3.00     2 wrong" in text
+    assert "results differ: 1\n     2 wrong: differs by" in text and "1 failed: styrax: TypeError: no" in text
+
+
+def test_an_operation_that_takes_too_long_ends_its_process_only(monkeypatch):
+    settings = processes.Settings([], pairs=1, seconds=0, cores=1, seed=0, warm=False, timeout=0.5)
+    begun = []
+
+    class Process:
+        def __init__(self, *arguments):
+            begun.append(self)
+
+        def more_time(self):
+            self.limited = True
+
+        def any_time(self):
+            self.limited = False
+
+        def ask(self, text):
+            assert self.limited
+            if len(begun) > 1:
+                return {"first": 1.0}
+            sleep(0.5)
+            raise processes.Failed("was killed")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(comparison, "Process", Process)
+    engine = comparison.Engine("styrax", settings, "f32", False, ROOT / "src")
+    with pytest.raises(comparison.RowFailed, match="timed out"):
+        engine.begin("slow", ROOT)
+    assert engine.begin("fast", ROOT) == {"first": 1.0}
+    assert not begun[1].limited  # while the other engine has its turn

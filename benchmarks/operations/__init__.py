@@ -1,0 +1,1 @@
+"""Single operations at single sizes, each under both engines: see `benchmarks/README.md`."""
