@@ -28,6 +28,7 @@ TURNED = 4  # elements of a matrix that an instruction turns, estimated
 MOVED = 8  # elements that an instruction copies, estimated
 ENDING = 8  # turns of a loop that nobody knows, where programs for all sizes are estimated
 LANES = 8  # of a loop that takes as many as a vector has, estimated
+THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 SEARCH = 32  # turns, about, of a library's loops that end by themselves: searches, insertions, series
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction

@@ -13,12 +13,10 @@ Before, and after:
 
 from __future__ import annotations
 
-from ..costs import instructions
+from ..costs import THREADED, instructions
 from ..ir.expr import Index
 from ..ir.loopir import Loop, Statement, rewrite
 from ..program import Program
-
-THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 
 
 def run(program: Program) -> Program:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..costs import CHAIN, EVEN_SHARES
+from ..costs import CHAIN, EVEN_SHARES, THREADED
 from ..ir.expr import COSTS, Expr, unwrap
 from ..ir.loopir import Accumulator, Close, Fold, Let, Loop, LoopKind, Open, Statement, Store
 from ..ir.values import Define, Opaque, Point, Reduce
@@ -30,6 +30,7 @@ from ..program import Program
 from ..registers import is_avx512
 from .fuse import Branching, Member, Unit
 from .nest import Nest
+from .peeling import COMPARISONS
 from .transposition import copied
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
@@ -86,6 +87,7 @@ class Scheduler:
             width *= self._side_by_side(vector, width)
         if not (in_inner and rows is not None):
             outer = self._shared_first(outer, vector, width, rows, nest.abreast)
+        nest = self.nest
         body = self._passes(nest.outer, nest.inner, vector if in_inner else None, width if in_inner else 1)
         for v in reversed(outer):
             if v is vector:
@@ -145,19 +147,43 @@ class Scheduler:
         turns = nest.size(loop.var)
         lanes = loop.width if loop.kind is LoopKind.VECTOR else 1
         work = max(1, nest.elements // max(turns, 1) * lanes // nest.width)
+        return [loop.replace(work=work, divisible=self._divided(turns))]
+
+    def _divided(self, turns: int) -> int:
+        """The estimated instructions of so many turns, which threads may share."""
+        nest = self.nest
         total = (nest.elements + nest.overhead()) // max(turns, 1) * turns
-        return [loop.replace(work=work, divisible=total * (2 if nest.width > 1 else 1) // nest.width)]
+        return total * (2 if nest.width > 1 else 1) // nest.width
 
     def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,
                       count: int) -> list[Expr]:
-        """The outer loops with one outermost that has enough steps for threads to share evenly, if there is one."""
+        """The outer loops with one outermost that has enough steps for threads to share evenly, if there is one: the
+        first two coalesced, or another one moved."""
         def steps(v: Expr) -> int:
             return self.nest.size(v) // (width if v is vector else count if v is rows else 1)
 
-        if len(outer) < 2 or steps(outer[0]) >= EVEN_SHARES:
+        if len(outer) < 2 or steps(outer[0]) >= EVEN_SHARES or self._divided(1) < THREADED:
+            return outer
+        first, second, *others = outer
+        if {first, second}.isdisjoint((vector, rows, self.nest.columns)) and (
+                steps(first) * steps(second) >= EVEN_SHARES) and not self._asked({first, second}):
+            b, size = self.b, self.nest.size(second)
+            both = b.loop_var(self.nest.size(first) * size)
+            parts = {first: b.floordiv(both, size), second: b.floormod(both, size)}
+            outer = [both, *others]
+            self.nest = self.nest.rewritten(parts).replace(outer=outer)
             return outer
         best = max((v for v in outer if v is not vector), key=steps)
         return [best] + [v for v in outer if v is not best] if steps(best) >= EVEN_SHARES else outer
+
+    def _asked(self, loops: set[Expr]) -> bool:
+        """Whether conditions, after which later passes cut loops, or lengths ask for the variables of some."""
+        nest = self.nest
+        lengths = [unwrap(self.b.extents[v]) for v in (*nest.outer, *nest.inner)]
+        if any(not isinstance(unwrap(self.b.extents[v]), int) for v in loops):
+            return True
+        return any(n.op in COMPARISONS or n.op == "guard" for n in nest.nodes() if loops & n.deps) or any(
+            loops & n.deps for n in lengths if isinstance(n, Expr))
 
     def _passes(self, outer: Sequence[Expr], inner: Sequence[Expr], vector: Expr | None,
                 width: int) -> list[Statement]:

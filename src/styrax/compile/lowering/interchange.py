@@ -159,8 +159,14 @@ def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence
         shape = shared[:ndim]
         several = math.prod(shape) > 1  # type: ignore[arg-type]
         numbers = sum(math.prod(v.shape[ndim:]) for v in carried)  # type: ignore[arg-type]
+        if not several and any(_size(v) > PARTS for p in programs for e in p.eqns for v in e.outvars):
+            return  # (lanes are for that)
         if numbers <= (PARTS if several else ALONE) and not (scalars and several):
             yield Elements(b, shape)  # type: ignore[arg-type]
+
+
+def _size(v: Any) -> int:
+    return math.prod(v.aval.shape)
 
 
 def _scalar(eqn: JaxprEqn) -> bool:

@@ -27,7 +27,8 @@ LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pa
 REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation (not with AVX-512)
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 FEWEST = 4  # rows and columns that are BLAS's
-NEAR = 1 << 20  # bytes of a right operand that loops read again and again
+NEAR = 1 << 19  # bytes of a right operand that loops read again and again,
+FAR = 1 << 21  # where there is no kernel that packs it
 PACKED = 16  # rows from which a right operand is worth a copy by columns
 PANEL = 512  # rows of a panel
 LONG, STRETCHES = 32, 8  # times the longer edge from which sums are cut into stretches, and how many of these at most
@@ -128,7 +129,8 @@ def _loops_beat_blas(b: Builder, dtype: np.dtype, m: Index, n: Index, k: Index) 
     packing: where caches hold the right operand."""
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)) or m * n * k < LARGE:
         return False
-    return k * n * dtype.itemsize <= NEAR and is_avx512(b.vector_bytes) and b.kernels.blas_bytes() < b.vector_bytes
+    near = NEAR if panel_products.kind(b, dtype, dtype, dtype) else FAR
+    return k * n * dtype.itemsize <= near and is_avx512(b.vector_bytes) and b.kernels.blas_bytes() < b.vector_bytes
 
 
 def for_loops(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value:
