@@ -13,8 +13,10 @@ scatter what they store, and members are too few to be lanes. Before, and after:
 
 from __future__ import annotations
 
-from ..costs import MEMBERS, RECORD, computing
-from ..ir.expr import Expr, coefficient
+from collections.abc import Sequence
+
+from ..costs import COSTS, MEMBERS, RECORD
+from ..ir.expr import Expr, coefficient, walk
 from ..ir.values import Point
 from .index_set_splitting import decided
 from .nest import Nest, choosing, gathers, vector_width
@@ -32,11 +34,11 @@ def interleaved(nest: Nest) -> Nest:
         count = nest.b.extents[u]
         if not isinstance(count, int) or not 2 <= count <= MEMBERS:
             continue
-        work = _work(nest, u, count)
-        if work > RECORD:
-            continue
         for v in nest.outer:
-            if v is u or v in opaque or nest.vector not in (u, v) or work <= GATHERED * count * gathers(nest, v):
+            if v is u or nest.vector not in (u, v):
+                continue
+            work = _work(nest, u, v, count)
+            if work > RECORD or work <= GATHERED * count * gathers(nest, v) or v in opaque and not _walks(nest, v):
                 continue
             width = vector_width(nest, v, nest.b.vector_bytes)
             if nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points):
@@ -44,18 +46,31 @@ def interleaved(nest: Nest) -> Nest:
     return nest
 
 
-def _work(nest: Nest, member: Expr, count: int) -> float:
-    """Estimated instructions of all members, of which each makes its own choices."""
+def _walks(nest: Nest, v: Expr) -> bool:
+    """Whether places that are read are linear in a loop's variable, but for conditions under which they are read."""
+    b, memo = nest.b, dict[Expr, Expr]()
+    places = [b.arena.substitute(n.args[0], {v: v}, memo, lambda e, args: args[1] if e.op == "guard" else e)
+              for n in nest.nodes() if n.op == "load"]
+    return all(coefficient(b.arena, place, v) is not None for place in places)
+
+
+def _work(nest: Nest, member: Expr, record: Expr, count: int) -> float:
+    """Estimated instructions of all members, of which each makes its own choices, for each record."""
     b = nest.b
     values = [m.op.value for m in nest.members if isinstance(m.op, Point)]
-    undecided = computing(values)  # (what is far too much is not written out for each member)
+    undecided = _computing(values, {member, record})  # (what is far too much is not written out for each member)
     if undecided * count <= RECORD or undecided > MEMBERS * RECORD / 2:
         return undecided * count
     out: list[Expr] = []
     for turn in range(count):
         memo: dict[Expr, Expr] = {}
         out += [b.arena.substitute(e, {member: b.int(turn)}, memo, lambda e, args: decided(b, e, args)) for e in values]
-    return computing(out)
+    return _computing(out, {record})
+
+
+def _computing(exprs: Sequence[Expr], loops: set[Expr]) -> float:
+    """Roughly how many instructions depend on some loops; the others are computed outside."""
+    return sum([COSTS.get(n.op, 1) for n in walk(exprs) if not loops.isdisjoint(n.deps)])
 
 
 def _writes_records(nest: Nest, op: Point, member: Expr, record: Expr, count: int) -> bool:
