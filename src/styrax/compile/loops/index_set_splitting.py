@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..costs import size
+from ..costs import THREADED, instructions, size
 from ..ir.expr import BOOL, INDEX, Expr, coefficient, const_value, walk
 from ..ir.loopir import Close, Fold, Loop, LoopKind, Open, Statement, Store, rewrite, statements
 from ..lowering.builder import Builder
 from ..program import Program
 from . import address_selection
 
-CUTS = 3  # at most: each adds a copy of the loop
+CUTS = 3  # at most: each adds a copy of the loop;
+MOST_CUTS = 8  # where copies are no longer all together, as each makes fewer choices, or where a nest runs for long
+STEPS = 3  # of the longest piece, from which cutting pays
 LONGEST = 1 << 9  # estimated instructions of copies of a nest, at most
 _PLAIN = Store, Fold, Open, Close, Loop
 
@@ -73,11 +75,17 @@ def decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
 def run(program: Program) -> Program:
     """Splits loops of stores and folds, and nests of such loops."""
     b = program.builder
-    return program.with_statements(rewrite(program.statements, lambda s: split(b, s)))
+    out: list[Statement] = []
+    for statement in program.statements:
+        long = instructions([statement]) >= THREADED
+        out += rewrite([statement], lambda s, long=long: split(b, s, long))  # type: ignore[misc]
+    same = len(out) == len(program.statements) and all(x is y for x, y in zip(out, program.statements, strict=True))
+    return program if same else program.with_statements(out)
 
 
-def split(b: Builder, loop: Statement) -> list[Statement]:
-    """A loop as the loops between its cuts, where one of them has at least four steps."""
+def split(b: Builder, loop: Statement, long: bool = False) -> list[Statement]:
+    """A loop as the loops between its cuts, where one of them has a few steps. `long`: whether its program, or the nest
+    that it stands in, runs for long, so that much code may be written for it."""
     if not isinstance(loop, Loop) or loop.kind not in (LoopKind.VECTOR, LoopKind.SERIAL) or not loop.width:
         return [loop]
     extent, v = loop.extent, loop.var
@@ -87,9 +95,10 @@ def split(b: Builder, loop: Statement) -> list[Statement]:
     between = cuts(b, v, extent, [e for s in inside for e in s.exprs()])
     ends = [0, *between, extent]
     longest = max(high - low for low, high in zip(ends, ends[1:], strict=False))
-    if not 0 < len(between) <= CUTS or longest < 4 * loop.width:
+    if not 0 < len(between) <= MOST_CUTS or longest < STEPS * loop.width:
         return [loop]
-    if len(inside) > len(loop.body) and (len(between) * size(loop.body) > LONGEST or _selects_addresses(b, inside)):
+    if len(inside) > len(loop.body) and (
+            len(between) <= CUTS and len(between) * size(loop.body) > LONGEST or _selects_addresses(b, inside)):
         return [loop]
     stores_alone = all(isinstance(s, Store) for s in inside)
     out: list[Statement] = []
@@ -99,7 +108,8 @@ def split(b: Builder, loop: Statement) -> list[Statement]:
         body = _at(b, loop.body, {v: b.iadd(i, low)})
         out += body if alone else [loop.replace(
             var=i, extent=high - low, body=body, divisible=loop.divisible * (high - low) // extent)]
-    return out
+    few = len(between) <= CUTS or size(out) <= (LONGEST if long else size([loop]))
+    return out if few else [loop]
 
 
 def _selects_addresses(b: Builder, inside: Sequence[Statement]) -> bool:
