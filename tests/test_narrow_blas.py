@@ -91,3 +91,14 @@ def test_bits_on_threads():
     bits = [subprocess.run([sys.executable, "-c", code], env={**os.environ, "STYRAX_NUM_THREADS": str(n)},
                            capture_output=True, text=True, check=True).stdout for n in (1, 2, 3)]
     assert bits[0] and len(set(bits)) == 1
+
+
+@pytest.mark.parametrize("sizes", [(300, 400, 500), (64, 700, 300), (17, 90, 2000), (520, 33, 1100)])
+def test_large_products_of_doubles(sizes, monkeypatch):
+    """Those whose right operand is far are multiplied by the kernel for doubles, panel by panel."""
+    monkeypatch.setattr(libraries, "vector_bytes", lambda: 16)
+    with jax.enable_x64(True):
+        for form in ("a @ b", "a @ b.T", "a.T @ b", "a batch", "computed"):
+            a, b = operands(form, sizes, np.float64)
+            f = FORMS[form][0]
+            np.testing.assert_allclose(jax.jit(f)(a, b), f(*map(jnp.asarray, (a, b))), rtol=0, atol=1e-11)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from ..compile.lowering.products import LARGE
 from ..compile.pipeline import compile_to_loops, debugging
 from ..compile.program import Kernels, Program
-from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from ..core.types.dims import Recorder
 from . import effort, libraries, llvm, microkernels, tiles
 from .code import begin, shown, text
@@ -15,6 +17,8 @@ from .executable import QUEUED, Compiled, Interface
 
 def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Recorder | None) -> Compiled:
     """Compiles a program on plain arrays. With `sizes`, its shapes are known only when it is called."""
+    if sizes is None and libraries.named_kernels() is None and _multiplies(closed.jaxpr):
+        libraries.open_ahead()  # products will ask for its kernels
     # What is called by name is called by code that was made quickly, if not by all.
     likely = 1 if debugging("-tiers") else llvm.BRIEF
     program = compile_to_loops(closed, name, donated, llvm.host().vector_bytes, sizes is not None,
@@ -27,6 +31,18 @@ def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Rec
     return Compiled(interface(program), [value for _, value in program.constants], units,
                     hasty=level <= llvm.BRIEF and program.work >= effort.INSTANT,
                     calls_host=bool(program.builder.host_calls), lowered=lambda: (made, ir))
+
+
+def _multiplies(jaxpr: Jaxpr) -> bool:
+    """Whether a program has products that BLAS may be asked for."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.traits.contraction:
+            sizes = [math.prod(v.aval.shape) for v in (*eqn.invars, *eqn.outvars)]  # type: ignore[attr-defined]
+            if math.prod(sizes) >= LARGE**2:  # m·k, k·n and m·n
+                return True
+        elif any(map(_multiplies, jaxprs_in_params(eqn.params))):
+            return True
+    return False
 
 
 def interface(program: Program) -> Interface:

@@ -13,6 +13,7 @@ Before, and after:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from ..costs import THREADED, instructions, size
@@ -77,15 +78,12 @@ def run(program: Program) -> Program:
     b = program.builder
     out: list[Statement] = []
     for statement in program.statements:
-        long = instructions([statement]) >= THREADED
-        out += rewrite([statement], lambda s, long=long: split(b, s, long))  # type: ignore[misc]
-    same = len(out) == len(program.statements) and all(x is y for x, y in zip(out, program.statements, strict=True))
-    return program if same else program.with_statements(out)
+        out += rewrite([statement], functools.partial(split, b, statement))
+    return program.with_statements(out)
 
 
-def split(b: Builder, loop: Statement, long: bool = False) -> list[Statement]:
-    """A loop as the loops between its cuts, where one of them has a few steps. `long`: whether its program, or the nest
-    that it stands in, runs for long, so that much code may be written for it."""
+def split(b: Builder, nest: Statement, loop: Statement) -> list[Statement]:
+    """A loop of a nest as the loops between its cuts, where one of them has a few steps."""
     if not isinstance(loop, Loop) or loop.kind not in (LoopKind.VECTOR, LoopKind.SERIAL) or not loop.width:
         return [loop]
     extent, v = loop.extent, loop.var
@@ -108,8 +106,9 @@ def split(b: Builder, loop: Statement, long: bool = False) -> list[Statement]:
         body = _at(b, loop.body, {v: b.iadd(i, low)})
         out += body if alone else [loop.replace(
             var=i, extent=high - low, body=body, divisible=loop.divisible * (high - low) // extent)]
-    few = len(between) <= CUTS or size(out) <= (LONGEST if long else size([loop]))
-    return out if few else [loop]
+    if len(between) <= CUTS or size(out) <= (LONGEST if instructions([nest]) >= THREADED else size([loop])):
+        return out
+    return [loop]
 
 
 def _selects_addresses(b: Builder, inside: Sequence[Statement]) -> bool:

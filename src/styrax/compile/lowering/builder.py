@@ -316,11 +316,11 @@ class Builder:
             return ranges
         return [d if isinstance(d, int) else self.min(d, self.int(folds.UNROLLED)) for d in ranges]
 
-    def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value | None:
-        """A dot product over `dimension_numbers` by a library, or None where a `reduce` is the better way."""
+    def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any, loops: bool = True) -> Value | None:
+        """A dot product over `dimension_numbers` by a library or a kernel, or None where a `reduce` does better."""
         from .products import product
 
-        return product(self, lhs, rhs, dimension_numbers, scalar_type(dtype))
+        return product(self, lhs, rhs, dimension_numbers, scalar_type(dtype), loops)
 
     def for_loops(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value:
         """The right operand of such a product for a `reduce`, laid out anew if that gains."""

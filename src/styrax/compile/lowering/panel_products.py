@@ -34,9 +34,11 @@ IN_FLIGHT = 8  # sums that registers add to while one waits
 AHEAD = 24  # steps of a packed panel that are asked for before they are read
 HUGE = 1 << 26  # multiplications to which packing is little; fewer are enough
 BROAD, BROADEST = 1 << 24, 512  # with so many columns
-WORDS = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i16": np.dtype(np.int16)}
+WORDS = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "bf16": np.dtype(ml_dtypes.bfloat16),
+         "i16": np.dtype(np.int16)}
 NARROW = {"bf16": WORDS["bf16"], "f16": np.dtype(np.float16)}
-FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
+FLOAT32 = WORDS["f32"]
+SUMS = {"i16": np.dtype(np.int32), "f64": WORDS["f64"]}
 WIDENED = frozenset(map(np.dtype, (np.int8, np.uint8, np.int16)))
 
 
@@ -66,7 +68,7 @@ def pays(m: object, n: object, k: object, blas: bool) -> bool:
 def result(sizes: Panels, kind: str, dtype: np.dtype) -> tuple[str, np.dtype]:
     """What a kernel's name ends in where it gives numbers of a dtype, or sums, and the dtype of what it gives."""
     name = next((name for name, d in NARROW.items() if d == dtype and name in sizes.narrow), None)
-    return ("", INT32 if kind == "i16" else FLOAT32) if name is None else (f"_{name}", dtype)
+    return ("", SUMS.get(kind, FLOAT32)) if name is None else (f"_{name}", dtype)
 
 
 def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, shape: Shape) -> Value:
@@ -110,15 +112,15 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
                 c, size = b.floordiv(rest, pieces), panel_size // packed.dtype.itemsize
                 at = b.imul(b.iadd(b.imul(c, columns), panel), size)
                 multiply(c, b.floormod(rest, pieces), column, packed, at,
-                         (packed, b.iadd(at, ahead(steps, width))))
+                         (packed, b.iadd(at, ahead(steps, width, word))))
 
     (stored,) = b.nest([(shape, results)], body)
     return stored if dtype == results else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))
 
 
-def ahead(steps: int, width: int) -> int:
+def ahead(steps: int, width: int, word: np.dtype) -> int:
     """How many words behind a packed panel's first is what a kernel should ask for first."""
-    return min(steps, AHEAD) * panels.WORDS * width
+    return min(steps, AHEAD) * panels.words_of_step(word) * width
 
 
 def streams(b: Builder, dtype: np.dtype, m: object, n: object, k: object) -> bool:

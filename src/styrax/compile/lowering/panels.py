@@ -1,8 +1,8 @@
 """Operands laid out for kernels of products: the left one in blocks of rows, the right one in panels of columns.
 
 Both go step by step through the contracted dimension. A step is 16 words of 4 bytes, a word one element or a few that
-follow each other. What is behind the last row, column or term is zero. Packing is an ordinary loop: it casts, and fuses
-with what makes the operand.
+follow each other; or 8 words of 8 bytes. What is behind the last row, column or term is zero. Packing is an ordinary
+loop: it casts, and fuses with what makes the operand.
 """
 
 from __future__ import annotations
@@ -17,20 +17,30 @@ from ..ir.values import Stored, Value
 if TYPE_CHECKING:
     from .builder import Builder
 
-WORDS = 16  # of a step
+STEP = 64  # bytes
 UINT32 = np.dtype(np.uint32)
 
 
 def steps(k: int, dtype: np.dtype) -> int:
     """The steps of k terms of a dtype."""
-    return -(-k * dtype.itemsize // (4 * WORDS))
+    return -(-k * dtype.itemsize // STEP)
+
+
+def words_of_step(dtype: np.dtype) -> int:
+    """The words of a step."""
+    return STEP // max(4, dtype.itemsize)
+
+
+def terms_of_word(dtype: np.dtype) -> int:
+    """The terms of a word."""
+    return max(1, 4 // dtype.itemsize)
 
 
 def blocks(b: Builder, left: Value, rows: int, dtype: np.dtype) -> Stored:
     """left[c, i, k] as (c, block, step, row, element): each row has the elements of a step."""
     count, m, k = left.shape
     assert isinstance(m, int) and isinstance(k, int)
-    step = 4 * WORDS // dtype.itemsize
+    step = STEP // dtype.itemsize
 
     def at(i: tuple[Expr, ...]) -> Expr:
         c, block, s, row, element = i
@@ -44,26 +54,26 @@ def panels(b: Builder, right: Value, parts: int, width: int, dtype: np.dtype) ->
     """right[c, j, k] as (c, panel, step, part, word, column): panels of `parts` times `width` columns."""
     count, n, k = right.shape
     assert isinstance(n, int) and isinstance(k, int)
-    columns, number = parts * width, 4 // dtype.itemsize
+    columns, number, height = parts * width, terms_of_word(dtype), words_of_step(dtype)
     lying = words(b, right, dtype)
     if lying is not None:
         return panels(b, lying, parts, width, UINT32)
-    ragged, short = n % columns != 0, k % (number * WORDS) != 0
+    ragged, short = n % columns != 0, k % (number * height) != 0
 
     def at(i: tuple[Expr, ...]) -> Expr:
         c, panel, s, part, row, column = i
         j = b.iadd(b.iadd(b.imul(panel, columns), b.imul(part, width)), column)
-        first = b.imul(b.iadd(b.imul(s, WORDS), row), number)
+        first = b.imul(b.iadd(b.imul(s, height), row), number)
         return word(b, right, (c, j, first), ragged, short, dtype)
 
-    shape = (count, -(-n // columns), steps(k, dtype), parts, WORDS, width)
+    shape = (count, -(-n // columns), steps(k, dtype), parts, height, width)
     return b.in_memory(b.value(shape, dtype if number == 1 else UINT32, at))
 
 
 def word(b: Builder, right: Value, index: tuple[Expr, Expr, Expr], ragged: bool, short: bool, dtype: np.dtype) -> Expr:
-    """The elements of 4 bytes from an index on, along the terms."""
+    """The word from an index on, along the terms."""
     c, j, first = index
-    if dtype.itemsize == 4:
+    if dtype.itemsize >= 4:
         return _element(b, right, index, ragged, short, dtype)
     made: Expr | None = None
     for q in range(4 // dtype.itemsize):
@@ -76,7 +86,7 @@ def word(b: Builder, right: Value, index: tuple[Expr, Expr, Expr], ragged: bool,
 
 def words(b: Builder, right: Value, dtype: np.dtype) -> Stored | None:
     """The same memory in words of several terms, where those of a word lie side by side: packing turns words then."""
-    number = 4 // dtype.itemsize
+    number = terms_of_word(dtype)
     if number == 1 or not isinstance(right, Stored) or right.dtype != dtype or right.strides[2] != 1:
         return None
     batch = 0 if right.shape[0] == 1 else right.strides[0]

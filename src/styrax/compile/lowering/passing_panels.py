@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.expr import Expr
 from ..ir.values import Stored, Value
-from .panels import UINT32, WORDS, steps, word, words
+from .panels import UINT32, steps, terms_of_word, word, words, words_of_step
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest
@@ -66,17 +66,17 @@ class _Packing:
         self.parts, self.width = shape
         self.dtype, k = dtype, right.shape[2]
         assert isinstance(k, int)
-        self.number = 4 // dtype.itemsize  # terms of a word
+        self.number, self.height = terms_of_word(dtype), words_of_step(dtype)
         self.short = k % self.number != 0
-        self.full, self.rest = divmod(-(-k // self.number), WORDS)  # steps, and words behind them
-        self.target = nest.scratch((steps(k, dtype), self.parts, WORDS, self.width),
+        self.full, self.rest = divmod(-(-k // self.number), self.height)  # steps, and words behind them
+        self.target = nest.scratch((steps(k, dtype), self.parts, self.height, self.width),
                                    dtype if self.number == 1 else UINT32)
 
     def zeros(self) -> None:
         """The words behind the last term."""
         nest, b = self.nest, self.b
         if self.rest:
-            with nest.loop(WORDS - self.rest) as row, nest.loop(self.parts) as part, (
+            with nest.loop(self.height - self.rest) as row, nest.loop(self.parts) as part, (
                     nest.loop(self.width, vector=True)) as column:
                 nest.store(self.target, [b.int(self.full), part, b.iadd(row, self.rest), column],
                            b.const(0, self.target.dtype))
@@ -91,14 +91,14 @@ class _Packing:
         for part in range(-(-columns // self.width)):
             here = min(self.width, columns - part * self.width)
             if turns and here == self.width and self.parts == 1:  # all steps lie one after the other
-                self._turn(self.b.int(0), WORDS * self.full + self.rest, part, here)
+                self._turn(self.b.int(0), self.height * self.full + self.rest, part, here)
                 continue
             body = self._along_terms if by_terms else self._along_columns
             if turns and here == self.width:
                 body = self._turn
             if self.full:
                 with self.nest.loop(self.full) as step:
-                    body(step, WORDS, part, here)
+                    body(step, self.height, part, here)
             if self.rest:
                 body(self.b.int(self.full), self.rest, part, here)
 
@@ -106,8 +106,8 @@ class _Packing:
         """Words of a step that lie side by side, turned in registers."""
         b, right, width = self.b, self.right, self.width
         assert isinstance(right, Stored) and isinstance(right.strides[1], int)
-        to = b.imul(b.iadd(b.imul(step, self.parts), part), WORDS * width)
-        at = b.iadd(_behind(b, right, self.c, b.iadd(self.first, part * width)), b.imul(step, WORDS))
+        to = b.imul(b.iadd(b.imul(step, self.parts), part), self.height * width)
+        at = b.iadd(_behind(b, right, self.c, b.iadd(self.first, part * width)), b.imul(step, self.height))
         self.nest.turn(self.target, to, width, right, at, right.strides[1], columns, count)
 
     def _along_terms(self, step: Expr, count: int, part: int, columns: int) -> None:
@@ -121,7 +121,7 @@ class _Packing:
     def _store(self, step: Expr, row: Expr, part: int, column: Expr) -> None:
         b = self.b
         place = self.c, b.iadd(b.iadd(self.first, part * self.width), column), b.imul(
-            b.iadd(b.imul(step, WORDS), row), self.number)
+            b.iadd(b.imul(step, self.height), row), self.number)
         value = word(b, self.right, place, False, self.short, self.dtype)
         self.nest.store(self.target, [step, b.int(part), row, column], value)
 

@@ -27,8 +27,7 @@ LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pa
 REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation (not with AVX-512)
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 FEWEST = 4  # rows and columns that are BLAS's
-NEAR = 1 << 19  # bytes of a right operand that loops read again and again,
-FAR = 1 << 21  # where there is no kernel that packs it
+NEAR = 1 << 19  # bytes of a right operand that loops read again and again
 PACKED = 16  # rows from which a right operand is worth a copy by columns
 PANEL = 512  # rows of a panel
 LONG, STRETCHES = 32, 8  # times the longer edge from which sums are cut into stretches, and how many of these at most
@@ -61,8 +60,10 @@ class Matrices:
         return out
 
 
-def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value | None:
-    """The dot product over the contracted dimensions by BLAS, or None where loops are the better way."""
+def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype, loops: bool = True
+            ) -> Value | None:
+    """The dot product over the contracted dimensions by BLAS or a kernel, or None where loops are the better way.
+    `loops`: whether who asks has such that take what BLAS is slow at."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     lhs_free = [d for d in range(lhs.ndim) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(rhs.ndim) if d not in rhs_contract and d not in rhs_batch]
@@ -80,16 +81,21 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     if dtype == rhs.dtype and dtype in panel_products.FLOATS and loops_do_better(
             m, n, k, FEW[is_avx512(b.vector_bytes)] if along_columns else 0):
         return None
-    if dtype == lhs.dtype == rhs.dtype and dtype in panel_products.FLOATS and _loops_beat_blas(b, dtype, m, n, k):
+    if loops and dtype == lhs.dtype == rhs.dtype and dtype in panel_products.FLOATS and _loops_beat_blas(
+            b, dtype, m, n, k):
         return None
     if b.kernels.tiles and (found := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
         return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
                                      _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
-    if dtype == lhs.dtype == rhs.dtype and dtype in BLAS and count == 1 and (pieces := _stretches(m, n, k)) > 1:
+    if dtype == lhs.dtype == rhs.dtype and dtype in BLAS and count == 1 and (
+            pieces := _stretches(m, n, k)) > 1 and not _blas_is_narrow(b):
         return _in_stretches(b, dtype, m, n, k, _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract),
                              _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract), shape, pieces)
-    if (found := panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)) and panel_products.pays(m, n, k,
-                                                                                              lhs.dtype in BLAS):
+    by_blas = lhs.dtype in BLAS and not _blas_is_narrow(b)
+    found = panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)
+    if dtype == lhs.dtype == rhs.dtype and not by_blas and panel_products.FLOATS.get(dtype) in b.kernels.panels:
+        found = panel_products.FLOATS[dtype]
+    if found is not None and panel_products.pays(m, n, k, by_blas):
         return panel_products.product(
             b, found, dtype, _to_be_packed(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract, lhs_contract),
             _to_be_packed(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract, rhs_free), shape)
@@ -129,8 +135,11 @@ def _loops_beat_blas(b: Builder, dtype: np.dtype, m: Index, n: Index, k: Index) 
     packing: where caches hold the right operand."""
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)) or m * n * k < LARGE:
         return False
-    near = NEAR if panel_products.kind(b, dtype, dtype, dtype) else FAR
-    return k * n * dtype.itemsize <= near and is_avx512(b.vector_bytes) and b.kernels.blas_bytes() < b.vector_bytes
+    return k * n * dtype.itemsize <= NEAR and _blas_is_narrow(b)
+
+
+def _blas_is_narrow(b: Builder) -> bool:
+    return is_avx512(b.vector_bytes) and b.kernels.blas_bytes() < b.vector_bytes
 
 
 def for_loops(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value:

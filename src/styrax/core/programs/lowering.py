@@ -270,8 +270,9 @@ class Builder(Scalars, Protocol):
         `combine` names a method of two operands ("add", "max", "and" …), or is `combine(b, accumulators, elements)`.
         """
 
-    def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value | None:
-        """A dot product by a library, or None where `reduce` is the better way."""
+    def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any, loops: bool = True) -> Value | None:
+        """A dot product by a library or a kernel, or None where `reduce` is the better way; without `loops`, which who
+        asks has none of, only where that is far better."""
 
     def for_loops(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value:
         """The right operand of such a product for a `reduce`, laid out anew if that gains."""

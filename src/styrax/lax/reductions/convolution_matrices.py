@@ -40,11 +40,12 @@ def of_windows(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: An
                     (dims.rhs_spec[1], 1 + 2 * space)])  # in the order in which they lie in the kernel
     of_kernel, of_window = zip(*terms, strict=True)
     if dims.out_spec[1] == len(shape) - 1:
-        found = b.contract(windows, rhs, ((of_window, of_kernel), ((), ())), dtype)
+        found = b.contract(windows, rhs, ((of_window, of_kernel), ((), ())), dtype, loops=False)
         made = (dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1])
     else:  # an image after the other: places lie side by side in the result, and in the input
         kernels = b.value((count, *rhs.shape), rhs.dtype, lambda index: rhs.at(index[1:]))
-        found = b.contract(kernels, windows, ((tuple(1 + d for d in of_kernel), of_window), ((0,), (0,))), dtype)
+        found = b.contract(kernels, windows, ((tuple(1 + d for d in of_kernel), of_window), ((0,), (0,))), dtype,
+                           loops=False)
         made = (dims.out_spec[0], dims.out_spec[1], *dims.out_spec[2:])
     return None if found is None else ordered(b, found, [made.index(d) for d in range(len(shape))])
 
@@ -62,7 +63,7 @@ def of_places(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any
     if max(several) > 1 and shape[dims.out_spec[1]] >= FEW:
         return None
     total = dtype if max(several) == 1 else accumulation_dtype(dtype)
-    found = b.contract(lhs, rhs, (((dims.lhs_spec[1],), (dims.rhs_spec[1],)), ((), ())), total)
+    found = b.contract(lhs, rhs, (((dims.lhs_spec[1],), (dims.rhs_spec[1],)), ((), ())), total, loops=False)
     if found is None:
         return None
     made = [("lhs", d) for d in range(len(shape)) if d != dims.lhs_spec[1]]
