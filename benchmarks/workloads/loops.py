@@ -71,6 +71,31 @@ def driven_arguments(shape, rng):
     return floats(shape[1:], shape, rng=rng)
 
 
+@jax.jit
+@jax.grad
+def fitted_rates(rates, x):
+    """How the ends of many trajectories depend on the parameters that they share."""
+    turn = lambda x, _: (x + 0.05 * (rates[0] * jnp.sin(x) - rates[1] * x**3), None)
+    return jnp.mean(lax.scan(turn, x, None, length=50)[0] ** 2)
+
+
+@jax.jit
+def summed_gradients(params, xs, ys):
+    """Gradients of small batches, added up one after the other."""
+
+    def loss(params, x, y):
+        return jnp.mean((jnp.tanh(x @ params[0]) @ params[1] - y) ** 2)
+
+    add = lambda total, batch: (jax.tree_util.tree_map(jnp.add, total, jax.grad(loss)(params, *batch)), None)
+    return lax.scan(add, jax.tree_util.tree_map(jnp.zeros_like, params), (xs, ys))[0]
+
+
+def batches(shape, rng):
+    number, size, inputs, hidden = shape
+    first, second, xs, ys = floats((inputs, hidden), (hidden, 10), (number, size, inputs), (number, size, 10), rng=rng)
+    return [(first / np.float32(np.sqrt(inputs)), second), xs, ys]
+
+
 def rnn_arguments(shape, rng):
     steps, batch, hidden = shape
     wx, wh, b, xs = floats((hidden, hidden), (hidden, hidden), (hidden,), (steps, batch, hidden), rng=rng)
@@ -101,4 +126,12 @@ LINEAR_RECURRENCE = Workload(
 WIDE_SCAN = Workload(
     "scan over wide rows", driven, driven_arguments, [(8, 100_000), (100, 5000)],
     lambda rng: (rng.integers(3, 200), rng.integers(1500, 30_000)),
+)  # fmt: skip
+FITTED_RATES = Workload(
+    "gradient of shared rates", fitted_rates, lambda shape, rng: floats((2,), shape, rng=rng), [(20_000,), (300,)],
+    lambda rng: (rng.integers(100, 50_000),), tolerance=1e-3,
+)  # fmt: skip
+SUMMED_GRADIENTS = Workload(
+    "gradients of small batches, added up", summed_gradients, batches, [(16, 32, 64, 128)],
+    lambda rng: (rng.integers(3, 40), rng.integers(4, 80), *rng.integers(10, 200, 2)), tolerance=1e-3,
 )  # fmt: skip
