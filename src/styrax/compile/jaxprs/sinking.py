@@ -27,6 +27,7 @@ from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
 from ...core.programs.primitive import Primitive
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
+from ..lowering.interchange import PARTS
 from .loop_form import JaxprLoop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
 
@@ -282,6 +283,8 @@ def _pointwise(loop: JaxprLoop, sums: Sequence[_Sum]) -> bool:
     gone = {e.outvars[0] for s in sums for e in s.eqns}
     summed = {s.place for s in sums}
     shapes = {v.aval.shape for s in sums for v in s.reduced}
-    shapes |= {v.aval.shape for k, v in enumerate(loop.outvars[:loop.num_carry]) if k not in summed} - {()}
-    return len(shapes) == 1 and () not in shapes and all(
+    carried = [v.aval.shape for k, v in enumerate(loop.outvars[:loop.num_carry]) if k not in summed]
+    shapes.update(shape for shape in carried if shape != ())
+    numbers = len(carried) + len({v for s in sums for v in s.reduced if s.place < loop.num_carry})
+    return len(shapes) == 1 and () not in shapes and numbers <= PARTS and all(
         e.primitive.traits.elementwise or e.primitive.traits.movement for e in loop.eqns if gone.isdisjoint(e.outvars))
