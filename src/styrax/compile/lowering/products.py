@@ -88,10 +88,10 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
         return tile_products.product(b, found, dtype, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
                                      _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), shape)
     if dtype == lhs.dtype == rhs.dtype and dtype in BLAS and count == 1 and (
-            pieces := _stretches(m, n, k)) > 1 and not _blas_is_narrow(b):
+            pieces := _stretches(m, n, k)) > 1 and not _blas_is_narrow(b, m, n, k):
         return _in_stretches(b, dtype, m, n, k, _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract),
                              _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract), shape, pieces)
-    by_blas = lhs.dtype in BLAS and not _blas_is_narrow(b)
+    by_blas = lhs.dtype in BLAS and not _blas_is_narrow(b, m, n, k)
     found = panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)
     if dtype == lhs.dtype == rhs.dtype and not by_blas and panel_products.FLOATS.get(dtype) in b.kernels.panels:
         found = panel_products.FLOATS[dtype]
@@ -133,12 +133,14 @@ def loops_do_better(m: Index, n: Index, k: Index, few: int) -> bool:
 def _loops_beat_blas(b: Builder, dtype: np.dtype, m: Index, n: Index, k: Index) -> bool:
     """Whether tiles in registers do better than a BLAS that computes in narrower vectors than the host has, without
     packing: where caches hold the right operand."""
+    near = isinstance(n, int) and isinstance(k, int) and k * n * dtype.itemsize <= NEAR
+    return near and _blas_is_narrow(b, m, n, k)
+
+
+def _blas_is_narrow(b: Builder, m: Index, n: Index, k: Index) -> bool:
+    """Whether BLAS, for which a product is large enough, computes in narrower vectors than the host has."""
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)) or m * n * k < LARGE:
         return False
-    return k * n * dtype.itemsize <= NEAR and _blas_is_narrow(b)
-
-
-def _blas_is_narrow(b: Builder) -> bool:
     return is_avx512(b.vector_bytes) and b.kernels.blas_bytes() < b.vector_bytes
 
 
