@@ -135,6 +135,21 @@ def test_what_stays_in_loops(name):
     assert (sunk is closed) == (len(before) == left) or name == "in a loop"  # (where it leaves the inner one)
 
 
+@pytest.mark.parametrize(("operand", "total"), [(jnp.bfloat16, np.float32), (np.int8, np.int32),
+                                                (np.float16, np.float32)])
+def test_wider_sums(operand, total):
+    """Products of narrow numbers that are added up in wide ones."""
+    def f(xs):
+        product = lambda x: lax.dot_general(x, x, (((0,), (0,)), ((), ())), preferred_element_type=total)
+        return lax.scan(lambda c, x: (c + product(x), None), jnp.ones((6, 6), total), xs)
+
+    xs = jnp.asarray(np.round(ROWS * 8)).astype(operand)
+    closed = inline(jax.make_jaxpr(f)(xs))
+    assert "dot_general" not in primitives(sink_sums(closed).jaxpr, inside=True)
+    wide = np.asarray(xs).astype(np.float64)
+    np.testing.assert_array_equal(jax.jit(f)(xs)[0], 1 + np.einsum("tki,tkj->ij", wide, wide))  # (exact in both)
+
+
 def test_no_turns():
     f = jax.jit(loop(accumulated, ONES))
     np.testing.assert_array_equal(f(jnp.zeros((0, 5, 6)))[0], ONES)

@@ -232,11 +232,11 @@ class _Finder:
         if eqn is None or self.reads[v] != 1 or not is_pure(eqn) or eqn.params.get("out_sharding") is not None:
             return None
         traits, ins = eqn.primitive.traits, eqn.invars
-        if any(x.aval.dtype != v.aval.dtype for x in ins):  # a sum of what is rounded, or cast
-            return None
         if traits.contraction:
             eqn = self.untransposed(eqn)
             return None if any(map(self.stays, eqn.invars)) else _Found([eqn], [eqn], False)
+        if any(x.aval.dtype != v.aval.dtype for x in ins):  # a sum of what is rounded, or cast
+            return None
         if traits.bilinear and any(map(self.stays, ins)):
             ins = [ins[1] if self.stays(ins[0]) else ins[0]]
         elif not (traits.addition or traits.linear):

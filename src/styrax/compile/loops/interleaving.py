@@ -37,11 +37,11 @@ def interleaved(nest: Nest) -> Nest:
         for v in nest.outer:
             if v is u or nest.vector not in (u, v):
                 continue
-            work = _work(nest, u, v, count)
-            if work > RECORD or work <= GATHERED * count * gathers(nest, v) or v in opaque and not _walks(nest, v):
-                continue
             width = vector_width(nest, v, nest.b.vector_bytes)
-            if nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points):
+            if not (nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points)):
+                continue
+            work = _work(nest, u, v, count)
+            if GATHERED * count * gathers(nest, v) < work <= RECORD and (v not in opaque or _walks(nest, v)):
                 return nest.replace(vector=v).with_rows(u, count, width)
     return nest
 

@@ -501,7 +501,8 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
                 x_t = b.materialize(Computed(b, (), x_t.dtype, lambda i, x_t=x_t: x_t.at(())))  # type: ignore[misc]
             args.append(x_t)
         targets = [Stored(b, y.buffer, y.shape[1:], y.dtype, y.strides[1:], b.imul(step, y.strides[0])) for y in ys]
-        carried, wanted = closed.jaxpr.outvars[: p["num_carry"]], closed.jaxpr.outvars[p["num_carry"]:]
+        wanted = closed.jaxpr.outvars[p["num_carry"]:]
+        carried = {v for v in closed.jaxpr.outvars[: p["num_carry"]] if type(v) is not Literal}
         places = {v: target for v, target in zip(wanted, targets, strict=True) if type(v) is not Literal
                   and target.shape != () and v not in carried}  # (carries exchange their memories)
         outs = lowering.closed(closed, args, places)
