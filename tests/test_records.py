@@ -79,3 +79,60 @@ def test_one_nest_without_memory_between():
     program = styrax.jit(lambda x, y: jnp.cross(x, y)).lower(
         np.ones((1000, 3), np.float32), np.ones((1000, 3), np.float32)).compile().runtime_executable().program
     assert len(program.statements) == 1 and not program.placement.workspace
+
+
+def strided(x, start, step):
+    """The slope of the squares of every so many elements, by NumPy."""
+    out = np.zeros_like(x)
+    out[..., start::step] = 2 * x[..., start::step]
+    return out
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3, 7, 40])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 8, 9])
+@pytest.mark.parametrize("size", [1, 41, 96, 145, 1000])
+def test_slopes_of_every_so_many(size, step, start):
+    x = np.random.default_rng(size).normal(size=(3, size)).astype(np.float32)
+    x[0, ::7] = np.nan
+    x[1, ::5] = np.inf
+    slope = styrax.grad(lambda x: (x[..., start::step] ** 2).sum())
+    np.testing.assert_array_equal(styrax.jit(slope)(x[2]), strided(x[2], start, step))
+    np.testing.assert_array_equal(styrax.jit(styrax.vmap(slope))(x), strided(x, start, step))
+    np.testing.assert_array_equal(styrax.jit(slope)(x.T[:, 2].copy()), strided(x[2], start, step))
+    turned = styrax.jit(lambda x: styrax.lax.fori_loop(0, 3, lambda _, x: slope(x) + x, x))(x[2])
+    want = x[2]
+    for _ in range(3):
+        want = strided(want, start, step) + want
+    np.testing.assert_array_equal(turned, want)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int8", "bool", "complex64"])
+@pytest.mark.parametrize("low", [-40, -3, -1, 0, 1, 2, 5, 17])
+@pytest.mark.parametrize("high", [-2, 0, 4])
+@pytest.mark.parametrize("interior", [1, 2, 6])
+def test_elements_between(low, high, interior, dtype):
+    rng = np.random.default_rng(low + 50)
+    with styrax.enable_x64(True), real.enable_x64(True):
+        x = jnp.asarray(rng.integers(0, 2, (4, 97)) if dtype == "bool" else rng.integers(-9, 9, (4, 97)), dtype)
+        fill = jnp.asarray(1, dtype)
+        for config in ([(0, 0, 0), (low, high, interior)], [(high, low + 40, interior), (low, high, interior)]):
+            if 4 + 3 * config[0][2] + config[0][0] + config[0][1] < 0:
+                continue
+            want = real.lax.pad(np.asarray(x), np.asarray(fill), config)
+            np.testing.assert_array_equal(styrax.jit(lambda x, f, c=config: styrax.lax.pad(x, f, c))(x, fill), want)
+            np.testing.assert_array_equal(styrax.lax.pad(x, fill, config), want)
+
+
+@pytest.mark.parametrize("size", [66, 97, 100])
+def test_members_that_depend_on_what_is_left_over(size):
+    """Records of which the last is not whole, beside others that share their loops."""
+    def program(j, x):
+        i = j.numpy.arange(size)
+        a = j.numpy.where(i % 3 == 1, x[i // 3], x * 2)
+        b = j.numpy.where(i % 5 == 0, a + 1, x[i // 5])
+        return a, b, a * b, (a - b).sum()
+
+    x = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    for found, want in zip(styrax.jit(lambda x: program(styrax, x))(x), real.jit(lambda x: program(real, x))(x),
+                           strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-6, atol=1e-5)

@@ -16,19 +16,20 @@ rng = np.random.default_rng(0)
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @pytest.mark.parametrize("size", [2, 4, 8])
-def test_there_and_back(size, lanes):
+@pytest.mark.parametrize("strip", ["", "_whole"])
+def test_there_and_back(size, lanes, strip):
     group = 16 // size
     if lanes < group:
         pytest.skip("tiles have a strip of rows at least")
     dtype = np.dtype(f"u{size}")
     given = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    names = [f"turn_{way}_{size}_{lanes}" for way in ("in", "out")]
+    names = [f"turn_{way}_{size}_{lanes}{strip}" for way in ("in", "out")]
     libraries = [llvm.load(turning.source(name)) for name in names]  # (which keep the code)
     addresses = [library.address(name) for library, name in zip(libraries, names, strict=True)]
     into = ctypes.CFUNCTYPE(None, given[0], given[2], given[1], given[2], given[3])(addresses[0])
     out = ctypes.CFUNCTYPE(None, given[0], given[2], given[1], given[2], given[3])(addresses[1])
     for length in (group, group + 1, 9, 16, 17, 31):
-        if length < group:
+        if length < (lanes if strip else group):
             continue
         for stride in (length, length + 3):
             matrix = rng.integers(0, 1 << 16, (lanes, stride)).astype(dtype)
@@ -65,6 +66,18 @@ def test_transposed_arrays(shape, dtype):
         np.testing.assert_array_equal(batched, np.stack([want, want]))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64", "uint8"])
+@pytest.mark.parametrize("shape", [(512, 512), (32, 1024), (1024, 33), (17, 2048), (2, 256, 512), (16, 16, 512)],
+                         ids=str)
+def test_rows_a_power_of_two_apart(shape, dtype):
+    x = jnp.asarray(np.random.default_rng(1).integers(0, 99, shape)).astype(dtype)
+    want = np.swapaxes(np.asarray(x), -1, -2)
+    np.testing.assert_array_equal(styrax.jit(lambda x: jnp.swapaxes(x, -1, -2))(x), want)
+    scaled = styrax.jit(lambda x: jnp.swapaxes(x * x, -1, -2))(x)
+    np.testing.assert_array_equal(scaled, np.swapaxes(np.asarray(x * x), -1, -2))
+    np.testing.assert_array_equal(styrax.jit(lambda x: jnp.swapaxes(x[..., 16:], -1, -2))(x), want[..., 16:, :])
+
+
 def test_transposed_in_loops_and_in_place():
     def turn(_, x):
         return jnp.roll(x.T, 1, 0)
@@ -80,6 +93,7 @@ def test_transposed_in_loops_and_in_place():
     np.testing.assert_array_equal(slope, want.T)
 
 
-@pytest.mark.parametrize("symbol", ["turn_in_1_16", "turn_up_4_16", "turn_in_4", "turn_in_4_x", "turn_"])
+@pytest.mark.parametrize("symbol", ["turn_in_1_16", "turn_in_4_16_", "turn_up_4_16", "turn_in_4", "turn_in_4_x",
+                                    "turn_"])
 def test_other_names_are_none_of_the_family(symbol):
     assert turning.source(symbol) is None

@@ -10,10 +10,15 @@ What generated code calls, for elements of SIZE bytes, and LANES rows or tiles o
 LANES fit into a vector register: wider tiles are turned part by part. Both go by strips of as many columns as 16 bytes
 hold, of which `length` is one at least; the last strip may overlap the one before. Vectors of the pieces of several
 rows are transposed within each 16 bytes, which costs processors and LLVM little.
+
+Where rows lie a power of two apart, their lines of memory meet in few sets of the nearest cache, which then forgets
+them from one strip to the next. `turn_in_SIZE_LANES_whole` and `turn_out_SIZE_LANES_whole` go by strips of LANES
+columns, whose pieces are exchanged between vectors: they touch each line once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,10 +29,13 @@ if TYPE_CHECKING:  # programs from the disk need no compiler
     from ..compile.ir.loopir import Transpose
 
 TYPES = {2: "i16", 4: "float", 8: "double"}
+MEETING = 1 << 10  # bytes: lines of memory so far apart meet in so few sets of the nearest cache that it forgets them
+_NAME = re.compile(r"turn_(in|out)_(2|4|8)_(\d+)(_whole)?")
 
 
-def turned(parts: Sequence[str], v: str, op: Callable[[str], str]) -> list[str]:
-    """n vectors of n lanes, of type `v`, as the columns of what they were the rows of: log2(n) rounds of exchanges."""
+def turned(parts: Sequence[str], v: str, op: Callable[[str], str], unit: int = 1) -> list[str]:
+    """n vectors of n lanes, of type `v`, as the columns of what they were the rows of: log2(n) rounds of exchanges.
+    Lanes are `unit` elements each."""
     n, parts = len(parts), list(parts)
     distance = 1
     while distance < n:
@@ -36,13 +44,19 @@ def turned(parts: Sequence[str], v: str, op: Callable[[str], str]) -> list[str]:
             if i & distance:
                 continue
             a, b = parts[i], parts[i + distance]
-            low = ", ".join(f"i32 {p if not p & distance else n + p - distance}" for p in range(n))
-            high = ", ".join(f"i32 {p + distance if not p & distance else n + p}" for p in range(n))
-            out[i] = op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{low}>")
-            out[i + distance] = op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{high}>")
+            low = _order([p if not p & distance else n + p - distance for p in range(n)], unit)
+            high = _order([p + distance if not p & distance else n + p for p in range(n)], unit)
+            out[i] = op(f"shufflevector {v} {a}, {v} {b}, {low}")
+            out[i + distance] = op(f"shufflevector {v} {a}, {v} {b}, {high}")
         parts = out
         distance *= 2
     return parts
+
+
+def _order(places: Sequence[int], unit: int) -> str:
+    """The mask of a shuffle of lanes of `unit` elements each."""
+    elements = [f"i32 {unit * p + i}" for p in places for i in range(unit)]
+    return f"<{len(elements)} x i32> <{', '.join(elements)}>"
 
 
 def goes_in(s: Transpose) -> bool:
@@ -60,22 +74,26 @@ def at_once(s: Transpose, vector_bytes: int) -> int:
 
 def called(s: Transpose, vector_bytes: int) -> str:
     """The function that a transposition calls."""
-    return f"turn_{'in' if goes_in(s) else 'out'}_{s.source.dtype.itemsize}_{at_once(s, vector_bytes)}"
+    into, size, lanes = goes_in(s), s.source.dtype.itemsize, at_once(s, vector_bytes)
+    length, stride = (s.columns, s.source_stride) if into else (s.rows, s.target_stride)
+    whole = lanes * size == vector_bytes > 16 and length >= lanes and stride * size % MEETING == 0
+    return f"turn_{'in' if into else 'out'}_{size}_{lanes}{'_whole' if whole else ''}"
 
 
 def source(symbol: str) -> str | None:
     """The text of a function."""
-    _, way, size, lanes = f"{symbol}___".split("_")[:4]
-    if way not in ("in", "out") or not size.isdigit() or int(size) not in TYPES or not lanes.isdigit():
+    found = _NAME.fullmatch(symbol)
+    if found is None:
         return None
-    return _Text(symbol, int(size), int(lanes)).function(way == "in")
+    way, size, lanes, whole = found.groups()
+    return _Text(symbol, int(size), int(lanes), bool(whole)).function(way == "in")
 
 
 class _Text:
     """The lines of a function."""
 
-    def __init__(self, symbol: str, size: int, lanes: int):
-        self.symbol, self.size, self.lanes = symbol, size, lanes
+    def __init__(self, symbol: str, size: int, lanes: int, whole: bool):
+        self.symbol, self.size, self.lanes, self.whole = symbol, size, lanes, whole
         self.t = TYPES[size]
         self.group = 16 // size
         self.piece, self.vector = f"<{self.group} x {self.t}>", f"<{lanes} x {self.t}>"
@@ -88,30 +106,43 @@ class _Text:
     def function(self, into: bool) -> str:
         tile, far = "ptr %tile, i64 %apart", "ptr %far, i64 %stride"
         parameters = f"{tile}, {far}" if into else f"{far}, {tile}"
-        self.lines += ["entry:", f"  %last = sub i64 %length, {self.group}", "  br label %strip", "strip:",
+        strip = self.lanes if self.whole else self.group
+        self.lines += ["entry:", f"  %last = sub i64 %length, {strip}", "  br label %strip", "strip:",
                        "  %at = phi i64 [ 0, %entry ], [ %next, %strip ]",
                        "  %c = call i64 @llvm.smin.i64(i64 %at, i64 %last)"]
         self.lines.append(f"  %far0 = getelementptr {self.t}, ptr %far, i64 %c")
         self._strip_in() if into else self._strip_out()
-        self.lines += [f"  %next = add i64 %at, {self.group}", "  %again = icmp slt i64 %next, %length",
+        self.lines += [f"  %next = add i64 %at, {strip}", "  %again = icmp slt i64 %next, %length",
                        "  br i1 %again, label %strip, label %end", "end:", "  ret void"]
         return "\n".join(["declare i64 @llvm.smin.i64(i64, i64)",
                           f"define void @{self.symbol}({parameters}, i64 %length) nounwind {{", *self.lines, "}"])
 
     def _strip_in(self) -> None:
-        pieces = [self.op(f"load {self.piece}, ptr {at}, align {self.size}") for at in self._rows()]
-        vectors = [self._joined(pieces[i::self.group]) for i in range(self.group)]
-        for k, vector in enumerate(self._columns(vectors)):
+        group = self.group
+        if self.whole:
+            rows = [self.op(f"load {self.vector}, ptr {at}, align {self.size}") for at in self._rows()]
+            blocks = [turned(rows[i::group], self.vector, self.op, group) for i in range(group)]
+        else:
+            pieces = [self.op(f"load {self.piece}, ptr {at}, align {self.size}") for at in self._rows()]
+            blocks = [[self._joined(pieces[i::group])] for i in range(group)]
+        columns = [column for vectors in zip(*blocks, strict=True) for column in self._columns(vectors)]
+        for k, vector in enumerate(columns):
             self.lines.append(f"  store {self.vector} {vector}, ptr {self._of_tile(k)}, align {self.size}")
 
     def _strip_out(self) -> None:
-        columns = self._columns([self.op(f"load {self.vector}, ptr {self._of_tile(k)}, align {self.size}")
-                                 for k in range(self.group)])
+        group = self.group
+        columns = [self.op(f"load {self.vector}, ptr {self._of_tile(k)}, align {self.size}")
+                   for k in range(self.lanes if self.whole else group)]
+        blocks = [self._columns(columns[i:i + group]) for i in range(0, len(columns), group)]
+        if self.whole:
+            rows = [turned(vectors, self.vector, self.op, group) for vectors in zip(*blocks, strict=True)]
         for row, at in enumerate(self._rows()):
-            block, k = divmod(row, self.group)
-            order = ", ".join(f"i32 {block * self.group + i}" for i in range(self.group))
-            piece = self.op(f"shufflevector {self.vector} {columns[k]}, {self.vector} poison, "
-                            f"<{self.group} x i32> <{order}>")
+            block, k = divmod(row, group)
+            if self.whole:
+                self.lines.append(f"  store {self.vector} {rows[k][block]}, ptr {at}, align {self.size}")
+                continue
+            vector = blocks[0][k]
+            piece = self.op(f"shufflevector {self.vector} {vector}, {self.vector} poison, {_order([block], group)}")
             self.lines.append(f"  store {self.piece} {piece}, ptr {at}, align {self.size}")
 
     def _rows(self) -> list[str]:
@@ -131,8 +162,7 @@ class _Text:
         pieces = list(pieces)
         while len(pieces) > 1:
             v, width = f"<{width} x {self.t}>", 2 * width
-            order = ", ".join(f"i32 {i}" for i in range(width))
-            pieces = [self.op(f"shufflevector {v} {a}, {v} {b}, <{width} x i32> <{order}>")
+            pieces = [self.op(f"shufflevector {v} {a}, {v} {b}, {_order(range(width), 1)}")
                       for a, b in zip(pieces[::2], pieces[1::2], strict=True)]
         return pieces[0]
 
@@ -152,8 +182,7 @@ class _Text:
             for i in range(self.group // unit // 2):
                 start = block * self.group + half * (self.group // 2) + i * unit
                 order += [*range(start, start + unit), *range(self.lanes + start, self.lanes + start + unit)]
-        text = ", ".join(f"i32 {i}" for i in order)
-        return self.op(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{text}>")
+        return self.op(f"shufflevector {self.vector} {a}, {self.vector} {b}, {_order(order, 1)}")
 
 
 family = Family("turn", source, llvm.BRIEFEST)

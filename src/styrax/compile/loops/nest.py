@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..costs import HORIZONTAL
+from ..costs import HORIZONTAL, MEMBERS
 from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, Polynomial, coefficient, poly_terms, show, unwrap, walk
 from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind
@@ -31,6 +31,7 @@ from ..lowering.folds import UNROLLED
 from ..program import Program
 from .coalescing import Coalesced, NotAsOne
 from .fuse import Branching, Group, Member, Unit, buffers_read
+from .index_set_splitting import decided
 from .uses import operation_exprs
 
 UNIFORM = 0.9  # what an access is worth that is the same in all lanes, where a contiguous one is worth 1
@@ -40,6 +41,7 @@ GATHER = 4  # estimated instructions around each read at a place read from memor
 STORED = 2  # instructions that a store costs besides, estimated: its memory is fetched first, and written back
 SHORT = 8  # turns of a loop that leave lanes idle
 GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
+RECORDS = 16  # from which the members of one more are a nest of their own
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
 
 
@@ -232,6 +234,22 @@ class Nest:
 
         return self.replace(members=[Member(moved(m.op), m.phase, m.inner) for m in self.members])
 
+    def with_loop(self, u: Expr, new: Expr | None, place: Index) -> Nest:
+        """A nest of points with another loop, or none, in place of one whose variable becomes `place`."""
+        b = self.b
+        outer = [v for v in (new if v is u else v for v in self.outer) if v is not None]
+        part = self.rewritten({u: b.index(place)}, lambda e, args: decided(b, e, args)).replace(outer=outer)
+        members = []
+        for m in part.members:
+            assert isinstance(m.op, Point)
+            members.append(Member(Point(outer, m.op.buffer, m.op.place, m.op.value), m.phase, m.inner))
+        return part.replace(members=members)
+
+    def between(self, u: Expr, low: int, high: int) -> Nest:
+        """The turns of a loop of a nest of points from one to another."""
+        new = self.b.loop_var(high - low) if high - low > 1 else None
+        return self.with_loop(u, new, self.b.int(low) if new is None else self.b.iadd(new, low))
+
 
 def run(program: Program) -> Program:
     """Groups → nests."""
@@ -245,8 +263,8 @@ def run(program: Program) -> Program:
         members = [m for m in group.members if not (isinstance(m.op, Point) and m.op.buffer in dead)]
         if not members:
             return []
-        nest = collapse(split_loops(Nest(program.builder, members, dead, group.outer, group.inner)))
-        return [planned(nest, program.vector_bytes)]
+        nest = Nest(program.builder, members, dead, group.outer, group.inner)
+        return [planned(collapse(split_loops(part)), program.vector_bytes) for part in whole_records(nest)]
 
     return program.replace(units=rewrite_units(units, of_group))
 
@@ -317,6 +335,25 @@ def split_loops(nest: Nest) -> Nest:
                         for loops in (nest.outer, nest.inner))
         nest = nest.rewritten({x: b.iadd(b.imul(high, d), low)}).replace(outer=outer, inner=inner)
     return nest
+
+
+def whole_records(nest: Nest) -> list[Nest]:
+    """The nest; or, where a loop along memory is divided by a number of members that is no divisor of its extent, its
+    whole records, and the members of the last one (index-set splitting)."""
+    b = nest.b
+    written = {m.op.buffer for m in nest.members if isinstance(m.op, Point)}
+    if nest.inner or not all(isinstance(m.op, Point) for m in nest.members) or any(
+            n.op == "load" and n.attr[0] in written for n in nest.nodes()):
+        return [nest]
+    along = {v for v in nest.outer for m in nest.members if isinstance(m.op, Point) and isinstance(b.extents[v], int)
+             and (step := coefficient(b.arena, m.op.place, v)) is not None and step.op == "const" and step.attr == 1}
+    for n in nest.nodes() if along else ():
+        if n.op == "floormod" and n.args[0] in along and n.args[1].op == "const" and n.args[1].attr <= MEMBERS:
+            v, members = n.args[0], n.args[1].attr
+            rest, extent = nest.size(v) % members, nest.size(v)
+            if rest and extent >= RECORDS * members:
+                return [nest.between(v, 0, extent - rest), nest.between(v, extent - rest, extent)]
+    return [nest]
 
 
 def collapse(nest: Nest) -> Nest:

@@ -17,12 +17,11 @@ copied.
 from __future__ import annotations
 
 from ..costs import EVEN_SHARES
-from ..ir.expr import COSTS, INDEX, Expr, Index, coefficient
+from ..ir.expr import COSTS, INDEX, Expr, coefficient
 from ..ir.loopir import Loop, Statement, Transpose
 from ..ir.values import Point, row_major
 from ..program import Program
 from .fuse import Member, Unit
-from .index_set_splitting import decided
 from .nest import Nest, planned, rewrite_units
 
 STRIP = 16  # bytes of a row that such a function takes at a time
@@ -65,8 +64,8 @@ def _in_parts(nest: Nest) -> list[Nest] | None:
     ends = _insides(nest)
     inside, edges = nest, []
     for u, end in ends.items():
-        edges.append(_between(inside, u, end, nest.size(u)))
-        inside = _between(inside, u, 0, end)
+        edges.append(inside.between(u, end, nest.size(u)))
+        inside = inside.between(u, 0, end)
     (member,) = inside.members
     if not ends or not isinstance(member.op, Point) or member.op.value.op != "load":
         return None
@@ -98,28 +97,11 @@ def _insides(nest: Nest) -> dict[Expr, int]:
     return ends
 
 
-def _between(nest: Nest, u: Expr, low: int, high: int) -> Nest:
-    """The turns of a loop of a nest from one to another."""
-    new = nest.b.loop_var(high - low) if high - low > 1 else None
-    return _turning(nest, u, new, nest.b.int(low) if new is None else nest.b.iadd(new, low))
-
-
 def _backwards(nest: Nest, u: Expr) -> tuple[Nest, Expr]:
     """The nest with the turns of a loop in the opposite order, and that loop."""
     b, extent = nest.b, nest.b.extents[u]
     new = b.loop_var(extent)
-    return _turning(nest, u, new, b.isub(b.isub(b.index(extent), 1), new)), new
-
-
-def _turning(nest: Nest, u: Expr, new: Expr | None, place: Index) -> Nest:
-    """The nest with another loop, or none, in place of one whose variable becomes `place`."""
-    b = nest.b
-    outer = [v for v in (new if v is u else v for v in nest.outer) if v is not None]
-    part = nest.rewritten({u: b.index(place)}, lambda e, args: decided(b, e, args)).replace(outer=outer)
-    (member,) = part.members
-    op = member.op
-    assert isinstance(op, Point)
-    return part.replace(members=[Member(Point(outer, op.buffer, op.place, op.value), member.phase, member.inner)])
+    return nest.with_loop(u, new, b.isub(b.isub(b.index(extent), 1), new)), new
 
 
 def _computed_first(nest: Nest, op: Point, rows: Expr) -> list[Nest] | None:

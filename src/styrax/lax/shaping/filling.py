@@ -73,15 +73,21 @@ def _pad_loops(b: Builder, x: Any, value: Any, *, padding_config: tuple) -> Any:
     def at(index: Any) -> Any:
         inside, where = None, []
         for i, d, (low, high, interior) in zip(index, x.shape, padding_config, strict=True):
-            if not isinstance(low, int) or low:
-                i = b.sub(i, extent(b, low))
             tests = []
-            if not isinstance(low, int) or low > 0:
+            if isinstance(low, int) and isinstance(interior, int):  # which of a step's elements, after so many steps
+                before, member = divmod(low, interior + 1)
+            else:
+                before = member = 0
+                i = b.sub(i, extent(b, low))
                 tests.append(b.ge(i, b.index(0)))
             if interior:
                 step = b.index(interior + 1)
-                tests.append(b.eq(b.rem(i, step), b.index(0)))
+                tests.append(b.eq(b.rem(i, step), b.index(member)))
                 i = b.div(i, step)
+            if before:
+                i = b.sub(i, b.index(before))
+            if before > 0:
+                tests.append(b.ge(i, b.index(0)))
             if not isinstance(high, int) or high > 0:
                 tests.append(b.lt(i, extent(b, d)))
             for test in tests:
