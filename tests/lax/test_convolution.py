@@ -276,6 +276,46 @@ def test_infinities_stay_where_they_are():
     assert np.isnan(found).any(-1).sum() == 9 and np.isinf(found).any(-1).sum() == 4
 
 
+# lhs shape (as NHWC), rhs shape (as HWIO), strides, keyword arguments: too few features for kernels
+FEW = [
+    ((3, 9, 8, 19), (3, 3, 19, 16), (1, 1), {}),
+    ((2, 9, 9, 12), (3, 2, 3, 20), (2, 1), dict(feature_group_count=4)),
+    ((2, 8, 9, 5), (3, 3, 1, 5), (1, 1), dict(feature_group_count=5)),
+    ((2, 7, 7, 4), (3, 3, 4, 6), (1, 1), dict(lhs_dilation=(2, 3))),
+    ((4, 7, 6, 4), (2, 3, 4, 6), (1, 1), dict(batch_group_count=2)),
+    ((2, 7, 6, 12), (1, 1, 12, 12), (1, 1), {}),
+    ((1, 1, 1, 1), (4, 4, 1, 2), (1, 1), {}),
+]
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+@pytest.mark.parametrize("case, padding", [
+    (case, padding) for case in FEW for padding in ("SAME", "VALID", [(1, 2), (0, -1)])
+    if (padding == "SAME" or min(case[0]) > 1) and not (isinstance(padding, str) and "lhs_dilation" in case[3])],
+    ids=str)
+def test_short_numbers_of_few_features(case, padding, kind):
+    """Small integers, of which every sum is exact; and a few infinities and NaN."""
+    lhs, rhs, strides, more = case
+    draw = np.random.default_rng(len(lhs) + rhs[0])
+    x, y = (draw.integers(-2, 3, shape).astype(kind) for shape in (lhs, rhs))
+    x[0, 0, 0, 0] = np.nan
+    x[-1, -1, -1, -1] = np.inf
+
+    def program(module):
+        def f(x, y):
+            return module.lax.conv_general_dilated(x, y, strides, padding, dimension_numbers=NHWC, **more)
+
+        def loss(x, y):
+            return f(x, y).astype(np.float32).sum()
+
+        return lambda x, y: (f(x, y), *module.grad(loss, (0, 1))(x, y),
+                             module.vmap(f, (0, None))(module.numpy.stack([x, x]), y))
+
+    for a, b in zip(styrax.jit(program(styrax))(x, y), jax.jit(program(jax))(x, y), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(np.asarray(a).astype(np.float32), np.asarray(b).astype(np.float32))
+
+
 def test_short_numbers_in_derivatives_and_batches():
     x, y = (rng.integers(-2, 3, shape).astype("bfloat16") for shape in ((2, 3, 10, 10, 32), (3, 3, 32, 24)))
 

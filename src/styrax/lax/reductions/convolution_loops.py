@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MANY = 16  # features that are worth vectors of their own
 SEVERAL = 5  # the same where places are no vectors: few, or such as do not meet neighbours in the input
+USES = 16  # of an element, from which it is worth widening apart
 PHASES = 16  # at most: each has loops of its own
 
 
@@ -145,6 +146,10 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
     group_batch = lhs.shape[dims.lhs_spec[0]] // conv.batch_groups
     if (found := _by_kernel(b, lhs, rhs, shape, dtype, conv)) is not None:
         return found
+    uses = b.product((*kernel, out_features // conv.feature_groups))
+    widened = total != dtype and isinstance(uses, int) and uses >= USES and out_features > conv.feature_groups
+    if widened:  # once, not wherever an element meets a tap and a feature
+        lhs, rhs = _widened(b, lhs, total), _widened(b, rhs, total)
     padding = conv.padding
     ends = [(o - 1) * s + (k - 1) * d - low
             for o, s, k, d, low in zip(outs, conv.strides, kernel, conv.rhs_dilation, padding, strict=True)]
@@ -157,6 +162,8 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
           or any(end >= n for end, n in zip(ends, sizes, strict=True))):
         lhs = _padded(b, lhs, conv, sizes, kernel, outs)
         padding = (0,) * len(sizes)
+    if widened:
+        lhs, rhs = b.materialize(lhs), b.materialize(rhs)
     lhs = b.materialize_if_reused(lhs, b.product((*kernel, out_features)))
     rhs = b.materialize_if_reused(rhs, b.product([shape[d] for d in (dims.out_spec[0], *dims.out_spec[2:])]))
 
@@ -200,6 +207,10 @@ def _direct(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, 
     if total == dtype:
         return summed
     return b.value(shape, dtype, lambda index: b.cast(summed.at(index), dtype))
+
+
+def _widened(b: Builder, x: Value, dtype: Any) -> Value:
+    return b.value(x.shape, dtype, lambda index: b.cast(x.at(index), dtype))
 
 
 def _by_kernel(b: Builder, lhs: Any, rhs: Any, shape: tuple[int, ...], dtype: Any, conv: Convolution) -> Value | None:
