@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # programs from the disk need no compiler
     from ..compile.ir.loopir import Transpose
 
 TYPES = {2: "i16", 4: "float", 8: "double"}
-MEETING = 1 << 10  # bytes: lines of memory so far apart meet in so few sets of the nearest cache that it forgets them
+MEETING = 1 << 11  # bytes: lines of memory so far apart meet in so few sets of the nearest cache that it forgets them
 _NAME = re.compile(r"turn_(in|out)_(2|4|8)_(\d+)(_whole)?")
 
 
