@@ -12,14 +12,17 @@ from . import background, kept_kernels, llvm
 from .ahead import Ahead
 
 Wanted = tuple[str, int]  # a function, and LLVM's effort
+Source = Callable[[str], str | None]
 
 
 class Family:
     """Functions whose names begin with a prefix. `source` gives the text of one by its whole name, None for no name of
-    the family or nothing that this host has. Code of level `BRIEF` and below calls such of level `brief`."""
+    the family or nothing that this host has. Code of level `BRIEF` and below calls such of level `brief`, whose text
+    `quick` gives if that is another one with the same results."""
 
-    def __init__(self, prefix: str, source: Callable[[str], str | None], brief: int = llvm.BRIEF):
-        self._prefix, self._source, self._brief = f"{prefix}_", source, brief
+    def __init__(self, prefix: str, source: Source, brief: int = llvm.BRIEF, quick: Source | None = None):
+        self._prefix, self._brief = f"{prefix}_", brief
+        self._source, self._quick = source, quick
         self.ahead: Ahead[Wanted, llvm.Library | None] = Ahead(self._compiled, llvm.CompileError)
         llvm.add_resolver(self.address)
         llvm.add_resolver(lambda symbol: self.address(symbol, brief), brief=True)
@@ -38,5 +41,7 @@ class Family:
         return None if library is None else library.address(symbol)
 
     def _compiled(self, wanted: Wanted) -> llvm.Library | None:
-        text = self._source(wanted[0])
-        return None if text is None else kept_kernels.load(text, *wanted)
+        symbol, level = wanted
+        source = self._quick if self._quick and level <= llvm.BRIEF else self._source
+        text = source(symbol)
+        return None if text is None else kept_kernels.load(text, symbol, level)

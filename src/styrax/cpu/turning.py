@@ -13,13 +13,15 @@ rows are transposed within each 16 bytes, which costs processors and LLVM little
 
 Where rows lie a power of two apart, their lines of memory meet in few sets of the nearest cache, which then forgets
 them from one strip to the next. `turn_in_SIZE_LANES_whole` and `turn_out_SIZE_LANES_whole` go by strips of LANES
-columns, whose pieces are exchanged between vectors: they touch each line once.
+columns, whose pieces are exchanged between vectors: they touch each line once. That is three times the work for LLVM:
+code that is made quickly goes by the short strips under these names, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from . import llvm
@@ -30,6 +32,7 @@ if TYPE_CHECKING:  # programs from the disk need no compiler
 
 TYPES = {2: "i16", 4: "float", 8: "double"}
 MEETING = 1 << 11  # bytes: lines of memory so far apart meet in so few sets of the nearest cache that it forgets them
+ROWS = 16  # up to which that pays: functions for more take LLVM 30 ms, and gained nothing
 _NAME = re.compile(r"turn_(in|out)_(2|4|8)_(\d+)(_whole)?")
 
 
@@ -76,17 +79,18 @@ def called(s: Transpose, vector_bytes: int) -> str:
     """The function that a transposition calls."""
     into, size, lanes = goes_in(s), s.source.dtype.itemsize, at_once(s, vector_bytes)
     length, stride = (s.columns, s.source_stride) if into else (s.rows, s.target_stride)
-    whole = lanes * size == vector_bytes > 16 and length >= lanes and stride * size % MEETING == 0
+    whole = (lanes * size == vector_bytes > 16 and lanes <= ROWS and length >= lanes
+             and stride * size % MEETING == 0)
     return f"turn_{'in' if into else 'out'}_{size}_{lanes}{'_whole' if whole else ''}"
 
 
-def source(symbol: str) -> str | None:
-    """The text of a function."""
+def source(symbol: str, quick: bool = False) -> str | None:
+    """The text of a function; a short one for code that is made quickly."""
     found = _NAME.fullmatch(symbol)
     if found is None:
         return None
     way, size, lanes, whole = found.groups()
-    return _Text(symbol, int(size), int(lanes), bool(whole)).function(way == "in")
+    return _Text(symbol, int(size), int(lanes), bool(whole) and not quick).function(way == "in")
 
 
 class _Text:
@@ -185,4 +189,4 @@ class _Text:
         return self.op(f"shufflevector {self.vector} {a}, {self.vector} {b}, {_order(order, 1)}")
 
 
-family = Family("turn", source, llvm.BRIEFEST)
+family = Family("turn", source, llvm.BRIEFEST, partial(source, quick=True))
