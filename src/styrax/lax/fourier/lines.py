@@ -20,7 +20,7 @@ import numpy as np
 
 from ..lane_blocks import blocks, covering
 from . import lengths
-from .passes import Apart, Lines, Pairs, chirps, grid_factors, mul, roots
+from .passes import Apart, Lines, Pairs, begin, chirps, grid_factors, mul, roots
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
@@ -158,8 +158,10 @@ def _along_grid(b: Builder, x: Value, kind: _Kind, count: Index, rows: int, colu
         shape = x.shape
         return b.reshaped(_along_grid(b, b.reshaped(x, (count, n)), kind, count, rows, columns), shape)
     x = b.in_memory(x)
-    factors = b.constant(grid_factors(rows, columns, part))
     width, turned = _width(b, columns, part, rows), _width(b, rows, part, columns)
+    begin(b, rows, width, part, "pairs", "turned")
+    begin(b, columns, turned, part, "apart", "pairs")
+    factors = b.constant(grid_factors(rows, columns, part))
 
     def by_columns(nest: Nest, line: Expr, column: Expr, target: Value, at: Expr) -> None:
         """Transforms columns, into line `at` of `target`."""

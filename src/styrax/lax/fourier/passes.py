@@ -203,9 +203,8 @@ class Lines:
         b = self.b
         turns = target.turns if isinstance(target, Apart) else None
         factors = b.constant(_factors(m * radix, radix, self.dtype)) if m > 1 else None
-        kinds = ["pairs" if isinstance(source, Pairs) else "apart",
-                 "pairs" if isinstance(target, Pairs) else "apart" if turns is None else "turned",
-                 "none" if factors is None else "some"]
+        kinds = ("pairs" if isinstance(source, Pairs) else "apart",
+                 "pairs" if isinstance(target, Pairs) else "apart" if turns is None else "turned")
         nowhere = (source.value, 0)
         ends = [[x.unit, 0, int(x.exchanged)] if isinstance(x, Pairs) else [x.unit, x.part, 0]
                 for x in (source, target)]
@@ -214,8 +213,21 @@ class Lines:
             (source.value, source.at), (target.value, target.at), nowhere if factors is None else (factors, 0),
             nowhere if turns is None else (turns.value, turns.at), m, stride, self.width, *ends[0], *ends[1],
             *((0, 0) if turns is None else (turns.unit, turns.part)), b.const(scale, self.dtype)]
-        self.nest.call("_".join(["pass", str(radix), *kinds, str(self.dtype.itemsize), str(self.vector)]), arguments,
-                       reads, [target.value], work=work_of(radix * m * stride, self.width, self.dtype) / 2)
+        self.nest.call(_symbol(radix, *kinds, m == 1, self.dtype, self.vector), arguments, reads, [target.value],
+                       work=work_of(radix * m * stride, self.width, self.dtype) / 2)
+
+
+def _symbol(radix: int, source: str, target: str, last: bool, dtype: np.dtype, lanes: int) -> str:
+    """The function of a pass (`cpu.butterflies`)."""
+    return f"pass_{radix}_{source}_{target}_{'none' if last else 'some'}_{dtype.itemsize}_{lanes}"
+
+
+def begin(b: Builder, length: int, width: int, dtype: np.dtype, source: str, target: str) -> None:
+    """Has the functions compiled that `Lines` of a smooth length will call, while their tables are being made."""
+    steps, lanes = radices(length), min(width, b.vector_bytes // dtype.itemsize)
+    ends = [source, *["apart"] * (len(steps) - 1), target]
+    for i, radix in enumerate(steps, 1):
+        b.kernels.begin(_symbol(radix, ends[i - 1], ends[i], i == len(steps), dtype, lanes))
 
 
 def work_of(length: int, width: int, dtype: np.dtype) -> float:
