@@ -437,4 +437,5 @@ def source(symbol: str, quick: bool = False) -> str | None:
     return kind(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
 
 
-family = Family("pass", source, llvm.BRIEFEST, partial(source, quick=True))  # (spilled registers cost their loops, which wait for memory, little)
+# Spilled registers cost their loops, which wait for memory, little.
+family = Family("pass", source, llvm.BRIEFEST, partial(source, quick=True))
