@@ -336,6 +336,10 @@ class Builder:
         return convolution(self, lhs, rhs, [Dimension(*d) for d in space], groups, dtype, contiguous)
 
     # -- explicit programs -----------------------------------------------------------------------
+    def begin(self, symbol: str) -> None:
+        """Has a native function compiled that the program will call."""
+        self.kernels.begin(symbol)
+
     def nest(self, outs: Sequence[tuple], body: Callable[[Nest, list[Stored], list[Stored]], None],
              inputs: Sequence[Value] = ()) -> list[Value]:
         """An explicit loop program that owns its outputs. `outs`: (shape, dtype) or (shape, dtype, value to

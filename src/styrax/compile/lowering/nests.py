@@ -162,7 +162,7 @@ class Nest:
             else:
                 out.append(a)
         target = None if result is None else b.arena.unique("get", scalar_type(result), b.name("v"))
-        b.kernels.begin(symbol)
+        b.begin(symbol)
         self.add(loopir.Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target, work,
                              flops))
         return target

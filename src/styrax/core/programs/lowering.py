@@ -207,6 +207,9 @@ class Builder(Scalars, Protocol):
     def constant(self, array: np.ndarray) -> Value:
         """A table that the program carries with it."""
 
+    def begin(self, symbol: str) -> None:
+        """Has a native function compiled that the program will call; `Nest.call` does so, too."""
+
     def at_least(self, size: Index, bound: int) -> bool:
         """Whether a size is that large. The answer becomes a guard of a program for any sizes."""
 

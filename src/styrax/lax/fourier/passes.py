@@ -227,7 +227,7 @@ def begin(b: Builder, length: int, width: int, dtype: np.dtype, source: str, tar
     steps, lanes = radices(length), min(width, b.vector_bytes // dtype.itemsize)
     ends = [source, *["apart"] * (len(steps) - 1), target]
     for i, radix in enumerate(steps, 1):
-        b.kernels.begin(_symbol(radix, ends[i - 1], ends[i], i == len(steps), dtype, lanes))
+        b.begin(_symbol(radix, ends[i - 1], ends[i], i == len(steps), dtype, lanes))
 
 
 def work_of(length: int, width: int, dtype: np.dtype) -> float:
