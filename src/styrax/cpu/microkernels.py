@@ -170,7 +170,7 @@ class _Kernel:
                           f"  %some{v} = insertelement {counts} poison, i32 %least{v}, i64 0\n"
                           f"  %all{v} = shufflevector {counts} %some{v}, {counts} poison, {counts} zeroinitializer\n"
                           f"  %mask{v} = icmp slt {counts} <{ramp}>, %all{v}" for v in range(self.vectors))
-        outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %block], [{s}.n, %step_end]" for s in self.sums)
+        outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %far], [{s}.n, %step_end]" for s in self.sums)
         inner = "\n".join(f"  {s} = phi {vector} [{s}.p, %step], [{s}.n, %words]" for s in self.sums)
         a_step, b_step, row = 64 * self.rows, 64 * self.columns, self.size * self.columns
         suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix.format(vectors=self.vectors)}"
@@ -218,11 +218,10 @@ block:
   %fewer = icmp slt i64 %left_rows, {self.rows}
   %here = select i1 %fewer, i64 %left_rows, i64 {self.rows}
 {asked["block"]}{self.prefetches(row)}
-  br label %step
 step:
-  %k = phi i64 [0, %block], [%k1, %step_end]
-  %x.p = phi ptr [%ai, %block], [%x1, %step_end]
-  %y = phi ptr [%bs, %block], [%y.s, %step_end]
+  %k = phi i64 [0, %far], [%k1, %step_end]
+  %x.p = phi ptr [%ai, %far], [%x1, %step_end]
+  %y = phi ptr [%bs, %far], [%y.s, %step_end]
 {outer}
 {asked["step"]}{form.step.format(**sizes)}
   br label %words
@@ -293,15 +292,22 @@ done:
 """}
 
     def prefetches(self, row: int) -> str:
-        """Asks for the lines that a block's sums go to, before it computes them."""
+        """Asks for the lines that a block's sums go to, before it computes them. The last block is `far`."""
         bytes_given = self.vectors * self.lanes * (2 if self.result else self.size)
-        lines = [f"  %far = select i1 %rest, ptr %kb, ptr %c\n  %far_row = select i1 %rest, i64 {row}, i64 %c_row"]
-        for r in range(self.rows):
-            lines.append(f"  %far{r} = getelementptr i8, ptr %far{r - 1 if r else ''}, i64 {'%far_row' if r else 0}")
-            for k, at in enumerate([*range(0, bytes_given, LINE), bytes_given - 1]):
-                lines += [f"  %far{r}.{k} = getelementptr i8, ptr %far{r}, i64 {at}",
-                          f"  call void @llvm.prefetch.p0(ptr %far{r}.{k}, i32 1, i32 3, i32 1)"]
-        return "\n".join(lines)
+        asks = "\n".join(f"  %far.{at} = getelementptr i8, ptr %far.p, i64 {at}\n"
+                         f"  call void @llvm.prefetch.p0(ptr %far.{at}, i32 1, i32 3, i32 1)"
+                         for at in (*range(0, bytes_given, LINE), bytes_given - 1))
+        return f"""  %far.begin = select i1 %rest, ptr %kb, ptr %c
+  %far_row = select i1 %rest, i64 {row}, i64 %c_row
+  br label %far
+far:
+  %far.r = phi i64 [0, %block], [%far.r1, %far]
+  %far.p = phi ptr [%far.begin, %block], [%far.p1, %far]
+{asks}
+  %far.r1 = add nuw nsw i64 %far.r, 1
+  %far.p1 = getelementptr i8, ptr %far.p, i64 %far_row
+  %far.more = icmp slt i64 %far.r1, %here
+  br i1 %far.more, label %far, label %step"""
 
     def keep(self, vector: str) -> str:
         """Puts the sums of a slice where rows of them can be counted."""
