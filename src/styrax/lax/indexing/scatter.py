@@ -17,6 +17,7 @@ from styrax.core.programs.traits import Windows
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval
+from styrax.core.trees import tree
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.physical import Context, physicals
@@ -27,6 +28,7 @@ from .. import factor_rules, sharding_rules
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import add, div, mul, neg, sub
 from ..elementwise.comparisons import eq, select
+from ..elementwise.scalar_programs import traced
 from ..shaping.filling import full, iota
 from ..shaping.reshaping import reshape
 from .dimension_numbers import (
@@ -203,6 +205,9 @@ scatter_max = _public("scatter_max", scatter_max_p, arithmetic.max,
                       "An array with the maximum of its windows and updates.", _ANY_ORDER)
 
 
+_ONE = tree.tree_structure((0,))  # argument
+
+
 def scatter_apply(operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
                   dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[int] = (),
                   indices_are_sorted: bool = False, unique_indices: bool = False,
@@ -227,7 +232,7 @@ def scatter_apply(operand: ArrayLike, scatter_indices: ArrayLike, func: Callable
     """
     aval = get_aval(operand)
     scalar = ShapedArray((), aval.dtype)
-    closed = trace_to_jaxpr(lambda x, _: [func(x)], [scalar, scalar])
+    closed, _ = traced(func, _ONE, [scalar, scalar])
     if closed.out_avals[0].update(weak_type=False) != scalar:
         raise NotImplementedError(f"scatter_apply requires a function of {scalar.str_short()} that gives the same "
                                   f"type; got {closed.out_avals[0].str_short()}.")

@@ -16,14 +16,12 @@ from styrax.core.programs.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.settings import config
-from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval, to_concrete_value
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
-from styrax.transforms.flattening import FlatFunction, positional
 
 from .. import factor_rules, sharding_rules
 from ..casting import _convert_element_type, convert_element_type
@@ -43,7 +41,7 @@ from ..elementwise.families import (
     shape_of,
     standard_primitive,
 )
-from ..elementwise.scalar_programs import scalar_program
+from ..elementwise.scalar_programs import scalar_program, traced
 from ..shaping.broadcasting import broadcast_in_dim, squeeze
 from ..shaping.filling import full
 from ..shaping.reshaping import reshape, transpose
@@ -589,11 +587,10 @@ def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, An
         else s
         for s, a in zip(starts, avals, strict=True)
     ]
-    scalar = FlatFunction(computation, positional(tree.treedef_tuple((operand_tree, operand_tree))))
-    jaxpr = trace_to_jaxpr(scalar, [*avals, *avals])
-    if scalar.out_tree != operand_tree:
+    jaxpr, out_tree = traced(computation, tree.treedef_tuple((operand_tree, operand_tree)), [*avals, *avals])
+    if out_tree != operand_tree:
         raise ValueError(
-            f"reduce's computation must give the structure of its operands, got {scalar.out_tree} for {operand_tree}"
+            f"reduce's computation must give the structure of its operands, got {out_tree} for {operand_tree}"
         )
     outs = reduce_p.bind(*flat, *starts, computation=computation, jaxpr=jaxpr, dimensions=axes)
     return tree.tree_unflatten(operand_tree, outs)

@@ -23,12 +23,13 @@ from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
+from styrax.transforms.memo import per_jaxpr
 
 from .. import factor_rules, sharding_rules
 from ..casting import as_array
 from ..elementwise import arithmetic
 from ..elementwise.comparisons import ge_p, le_p
-from ..elementwise.scalar_programs import scalar_program
+from ..elementwise.scalar_programs import scalar_program, traced
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.filling import full_like, pad
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads
@@ -111,16 +112,10 @@ def reduce_window(operand: PyTree, init_value: PyTree, computation: Callable[...
         raise TypeError(f"reduce_window expected init_values to be scalars but init_values have shapes {shapes}.")
     scalars = [ShapedArray((), d) for d in dts]
 
-    def combine(*args: Any) -> list[Any]:
-        n = len(args) // 2
-        out = computation(tree.tree_unflatten(treedef, args[:n]), tree.tree_unflatten(treedef, args[n:]))
-        leaves, out_treedef = tree.tree_flatten(out)
-        if out_treedef != treedef:
-            raise ValueError("reduce_window output must have the same tree structure as the operands "
-                             f"{treedef} vs. {out_treedef}")
-        return leaves
-
-    closed = trace_to_jaxpr(combine, scalars + scalars)
+    closed, out_treedef = traced(computation, tree.treedef_tuple((treedef, treedef)), scalars + scalars)
+    if out_treedef != treedef:
+        raise ValueError("reduce_window output must have the same tree structure as the operands "
+                         f"{treedef} vs. {out_treedef}")
     for aval, scalar in zip(closed.out_avals, scalars, strict=True):
         if aval.shape or aval.dtype != scalar.dtype:
             raise TypeError(f"reduce_window computation must give values of the operands' types: got "
@@ -278,26 +273,32 @@ def _reduce_window_batch(args: Sequence[Any], dims: Sequence[Any], **params: Any
 rules.batchers[reduce_window_p] = _reduce_window_batch
 
 
+@per_jaxpr
+def _with_tangents(computation: ClosedJaxpr, scalars: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    """A computation on values and their tangents, of these types."""
+    from styrax.transforms.api import jvp
+
+    n = len(scalars) // 2
+
+    def both(*args: Any) -> list[Any]:
+        x, dx, y, dy = (list(args[k * n:(k + 1) * n]) for k in range(4))
+        out, d_out = jvp(lambda *xs: jaxpr_as_fun(computation)(*xs), (*x, *y), (*dx, *dy))
+        return [*out, *d_out]
+
+    return trace_to_jaxpr(both, scalars + scalars)
+
+
 def _reduce_window_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, consts: Any,
                        **window: Any) -> tuple[list[Any], list[Any]]:
     """Reduces pairs of value and tangent with the derivative of the computation."""
-    from styrax.transforms.api import jvp
-
     n = len(primals) // 2
     if any(type(t) is not ad.Zero for t in tangents[n:]):
         raise NotImplementedError("the derivative of reduce_window by its initial values is not defined")
     operands, inits = list(primals[:n]), list(primals[n:])
     slopes = [ad.instantiate_zeros(t) for t in tangents[:n]]
     zeros = [np.zeros((), get_aval(t).dtype) for t in slopes]
-    computation = jaxpr_as_fun(ClosedJaxpr(jaxpr, list(consts)))
-
-    def both(*args: Any) -> list[Any]:
-        x, dx, y, dy = (list(args[k * n:(k + 1) * n]) for k in range(4))
-        out, d_out = jvp(lambda *xs: computation(*xs), (*x, *y), (*dx, *dy))
-        return [*out, *d_out]
-
-    scalars = [ShapedArray((), get_aval(x).dtype) for x in (*operands, *slopes)]
-    closed = trace_to_jaxpr(both, scalars + scalars)
+    scalars = tuple([ShapedArray((), get_aval(x).dtype) for x in (*operands, *slopes)])
+    closed = _with_tangents(ClosedJaxpr(jaxpr, list(consts)), scalars)
     out = reduce_window_p.bind(*operands, *slopes, *inits, *zeros, jaxpr=closed.jaxpr, consts=tuple(closed.consts),
                                **window)
     return out[:n], out[n:]
