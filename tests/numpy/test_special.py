@@ -336,3 +336,14 @@ def test_where_scipy_and_jax_agree_at_the_edges() -> None:
     np.testing.assert_allclose(found, scipy.special.hyp1f1(*np.array(points).T), rtol=1e-6)
     points = [(0.0, 0.5, -2.0, 0.5), (0.5, 0.0, -1.0, -3.0), (0.0, 1.5, 2.5, 2.0)]
     np.testing.assert_array_equal(special.hyp2f1(*np.array(points, np.float32).T), 1)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_bessel_functions_of_small_floats(dtype: str) -> None:
+    """JAX's are not numbers."""
+    x = styrax.numpy.asarray([0.5, 1.0, 2.0, 3.5], dtype)
+    found = styrax.scipy.special.bessel_jn(x, v=3)
+    assert found.dtype == x.dtype
+    expected = [scipy.special.jn(k, [0.5, 1.0, 2.0, 3.5]) for k in range(4)]
+    rounding = float(styrax.numpy.finfo(dtype).eps)
+    np.testing.assert_allclose(np.asarray(found, np.float32), expected, rtol=0, atol=max(2 * rounding, 1e-6))

@@ -65,7 +65,7 @@ def _plus(value: float, x: Any) -> Array:
 
 def _chebyshev(coefficients: Sequence[float], t: Any) -> Array:
     """A Chebyshev series at t in [-1, 1], without the terms that its dtype cannot show."""
-    largest, eps = max(map(abs, coefficients)), float(np.finfo(t.dtype).eps)
+    largest, eps = max(map(abs, coefficients)), float(dtypes.finfo(t.dtype).eps)
     count = len(coefficients)
     while count > 1 and abs(coefficients[count - 1]) < eps / 8 * largest:
         count -= 1
@@ -474,7 +474,7 @@ def _spence_values(x: Any) -> Array:
     near_zero = lax.bitwise_or(far, small)
     y = lax.neg(lax.mul(w, _on(tables.SPENCE, -0.5, 0.5, w)))
     z = lax.select(far, reciprocal, x)
-    logs = lax.mul(lax.log(lax.select(near_zero, lax.max(z, _c(np.finfo(x.dtype).tiny, x)), _c(1.0, x))),
+    logs = lax.mul(lax.log(lax.select(near_zero, lax.max(z, _c(dtypes.finfo(x.dtype).tiny, x)), _c(1.0, x))),
                    lax.log1p(lax.neg(lax.select(near_zero, z, _c(0.0, x)))))
     y = lax.select(near_zero, lax.sub(_plus(math.pi**2 / 6, lax.neg(logs)), y), y)
     log = lax.log(_safe(x, inverted))

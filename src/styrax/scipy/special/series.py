@@ -14,6 +14,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
@@ -68,7 +69,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     start = max(n_iter, v + 2)
     zero = lax.eq(z, _c(0.0, z))
     inverse = lax.div(_c(2.0, z), _safe(z, lax.bitwise_not(zero)))
-    bound = float(np.finfo(z.dtype).max) ** 0.25
+    bound = float(dtypes.finfo(z.dtype).max) ** 0.25
     orders = lax.broadcasted_iota(np.int32, (v + 1, *z.shape), 0)
 
     def step(i: Any, state: tuple) -> tuple:
@@ -87,7 +88,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         return (lax.mul(value, scale), lax.mul(last, scale), lax.mul(total, scale),
                 lax.mul(kept, spread(lax.expand_dims(scale, (0,)), kept.shape)))
 
-    first = _c(float(np.finfo(z.dtype).tiny) ** 0.5, z)
+    first = _c(float(dtypes.finfo(z.dtype).tiny) ** 0.5, z)
     state = (first, _c(0.0, z), _c(0.0, z), lax.full((v + 1, *z.shape), 0.0, z.dtype))
     _, _, total, kept = lax.fori_loop(0, start, step, state)
     values = lax.div(kept, spread(lax.expand_dims(total, (0,)), kept.shape))
@@ -98,7 +99,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 # -- hypergeometric functions ------------------------------------------------------------------------------
 def _series(upper: Sequence[Any], lower: Sequence[Any], x: Any, limit: int) -> tuple[Array, list[Array], list[Array]]:
     """The hypergeometric series, and its derivatives by the upper and lower parameters."""
-    eps = float(np.finfo(x.dtype).eps)
+    eps = float(dtypes.finfo(x.dtype).eps)
     zero = _c(0.0, x)
     n, m = len(upper), len(lower)
 
