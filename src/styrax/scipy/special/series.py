@@ -65,8 +65,10 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     Reference: DLMF §10.74(iv).
     """
     (z,) = promote_args_inexact("bessel_jn", z)
-    z = asarray(z)
-    start = max(n_iter, v + 2)
+    return _wide(partial(_bessel_jn, v=v, start=max(n_iter, v + 2)), asarray(z))
+
+
+def _bessel_jn(z: Array, v: int, start: int) -> Array:
     zero = lax.eq(z, _c(0.0, z))
     inverse = lax.div(_c(2.0, z), _safe(z, lax.bitwise_not(zero)))
     bound = float(dtypes.finfo(z.dtype).max) ** 0.25
