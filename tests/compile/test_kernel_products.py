@@ -154,6 +154,18 @@ def test_kernels_are_used(wide_blas):
     assert "blas" not in text(skinny[:8], square)  # few rows are loops
 
 
+@pytest.mark.skipif("i16" not in microkernels.kernels(), reason="no such kernel on this host")
+def test_left_operands_that_lie_well_are_not_packed():
+    def lies(x):
+        return "_lying" in text(x, jnp.ones((x.shape[1], 96), x.dtype))
+
+    x = jnp.ones((100, 1024), jnp.int16)
+    assert lies(x[:, :400])  # rows 800 bytes apart
+    assert not lies(x)  # rows 2 KB apart meet in two places of the nearest cache
+    assert not lies(x[:, :401])  # words of two terms
+    assert not lies(x[:, :400].astype(jnp.int8))  # which are cast
+
+
 def test_products_in_loops_stay_loops_for_longer(wide_blas):
     def text(x, y):
         return jax.jit(lambda x, y: lax.scan(lambda c, _: (jnp.tanh(c @ y), None), x, None, length=5)[0]).lower(

@@ -112,6 +112,44 @@ def test_steps_that_share_rows(kind, result):
         assert (out[-1] == 77).all()
 
 
+LYING = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)
+
+
+@pytest.mark.parametrize("kind, result",
+                         [(kind, result) for kind in sorted(HOST) for result in ["", *sorted(HOST[kind].narrow)]])
+@pytest.mark.parametrize("rows", [1, 5, 11, 14])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_left_operand_as_it_lies(kind, result, rows, first):
+    """Nothing before its first row or behind its last one is read: there is no memory. Between rows is no number."""
+    rows = min(rows, HOST[kind].rows)
+    dtype, columns = np.dtype(ELEMENTS[kind]), HOST[kind].columns
+    name = f"panels_{kind}_{rows}{f'_{result}' if result else ''}_lying"
+    library = llvm.load(microkernels.source(kind, rows, columns, llvm.host().vector_bytes, "lying", result), "panels")
+    kernel = LYING(library.address(name))
+    rng, word = np.random.default_rng(0), max(1, 4 // dtype.itemsize)
+    for m in (rows, rows + 1, 3 * rows - 1, rows * microkernels.BLOCKS):
+        for k in (1, 15, 16, 500):
+            terms, apart = word * k, word * k + 6 * word
+            x, y = rng.integers(-9, 9, (m, terms)).astype(dtype), rng.integers(-9, 9, (columns, terms)).astype(dtype)
+            b, _ = packed(y, columns, True)
+            size = ((m - 1) * apart + terms) * dtype.itemsize
+            pages = mmap.mmap(-1, (-(-size // mmap.PAGESIZE) + 2) * mmap.PAGESIZE)
+            start = mmap.PAGESIZE if first else len(pages) - mmap.PAGESIZE - size
+            flat = np.frombuffer(pages, dtype, size // dtype.itemsize, start)
+            flat[:] = np.nan if dtype.kind != "i" else 99
+            np.lib.stride_tricks.as_strided(flat, (m, terms), (apart * dtype.itemsize, dtype.itemsize))[:] = x
+            address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+            for page in (address, address + len(pages) - mmap.PAGESIZE):
+                assert mprotect(page, mmap.PAGESIZE, 0) == 0
+            n = columns - 3
+            out = np.full((m + 1, n + 3), -5, NARROW.get(result, SUMS[kind]))
+            kernel(address + start, apart * dtype.itemsize, b.ctypes.data, None, out.ctypes.data, out.strides[0], m, n,
+                   terms * dtype.itemsize)
+            want = np.full(out.shape, -5.0)
+            want[:m, :n] = (x.astype(np.float64) @ y.astype(np.float64).T)[:, :n]
+            np.testing.assert_array_equal(out, want.astype(out.dtype))
+
+
 STREAMED = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 
 

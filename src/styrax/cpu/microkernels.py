@@ -16,6 +16,11 @@ generated code calls, for blocks of ROWS rows::
         the taps of a convolution do (implicit products). A line's lie `a_line` bytes after those of the line before,
         and its results behind them.
 
+    declare void @panels_KIND_ROWS_lying(ptr a, i64 a_row, ptr b, ptr then, ptr c, i64 c_row, i64 rows, i64 columns,
+                                         i64 bytes) nounwind
+        The same of an a that lies as it is: rows of so many bytes, whole words, `a_row` bytes apart. There are ROWS
+        rows at least up to the last one.
+
     declare void @panels_KIND_ROWS_streamed_V(ptr a, ptr b, i64 b_row, ptr c, i64 c_row, i64 rows, i64 columns,
                                               i64 terms) nounwind
         c = a · b for at most V vectors of columns, of a b that lies as it is: its rows, one for each of the `terms`,
@@ -101,8 +106,11 @@ class _Form(NamedTuple):
     packed: bool = True  # b: its rows are aligned, as long as a panel is wide, and follow each other
     a_block: str = "mul i64 %steps, {a_step}"  # from a block of a to the next,
     slice: str = "mul i64 %first, {a_step}"  # to the first step of a slice
-    step: str = "  %x = getelementptr i8, ptr %x.p, i64 0"  # where the rows of a step begin
+    block: str = "  %ab = getelementptr i8, ptr %ai, i64 0"  # where the rows of a block begin
+    step: str = "  %x = getelementptr i8, ptr %x.p, i64 0"  # and those of a step
+    next_step: str = "{a_step}"
     words: str = "64"
+    lying: bool = False  # a
     outer: str = "slice"  # the loop around that of the blocks, and what it begins with
     a: str = "as"
     c: str = "c0"
@@ -134,6 +142,19 @@ line:
   %lines_left = icmp slt i64 %l1, %lines
   br i1 %lines_left, label %line, label %slice_end
 """, end="line_end")
+_LYING = _Form(
+    "_lying", "ptr %a, i64 %a_row", last="i64 %bytes", entry="""
+  %bytes.up = add i64 %bytes, 63
+  %steps = udiv i64 %bytes.up, 64
+""", a_block="mul i64 %a_row, {rows}", slice="mul i64 %first, 64", block="""  %missing = sub i64 {rows}, %here
+  %back = mul i64 %missing, %a_row
+  %forth = sub i64 0, %back
+  %ab = getelementptr i8, ptr %ai, i64 %forth""",
+    step="""  %x = getelementptr i8, ptr %x.p, i64 0
+  %number = add i64 %first, %k
+  %before = mul i64 %number, 64
+  %bytes_left = sub i64 %bytes, %before
+  %used = call i64 @llvm.smin.i64(i64 %bytes_left, i64 64)""", next_step="64", words="%used", lying=True)
 _STREAMED = _Form(
     "_streamed_{vectors}", right="ptr %b, i64 %b_row", last="i64 %terms", entry="""
   %terms.up = add i64 %terms, {words_1}
@@ -146,7 +167,7 @@ _STREAMED = _Form(
   %part = icmp slt i64 %terms_left, {words}
   %terms_here = select i1 %part, i64 %terms_left, i64 {words}
   %used = mul i64 %terms_here, {size}""", words="%used")
-_FORMS = {"": _Form(), "indirect": _INDIRECT, "streamed": _STREAMED}
+_FORMS = {"": _Form(), "indirect": _INDIRECT, "lying": _LYING, "streamed": _STREAMED}
 
 
 class _Kernel:
@@ -175,15 +196,15 @@ class _Kernel:
         a_step, b_step, row = 64 * self.rows, 64 * self.columns, self.size * self.columns
         suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix.format(vectors=self.vectors)}"
         words = 64 // self.size
-        sizes = {"a_step": a_step, "b_step": b_step, "row": row, "size": self.size, "words": words,
-                 "words_1": words - 1}
+        sizes = {"a_step": a_step, "b_step": b_step, "row": row, "rows": self.rows, "size": self.size,
+                 "words": words, "words_1": words - 1}
         asked = self.asked_ahead(b_step, words)
         return "\n".join(self.declared()) + f"""
 
 define void @panels_{self.kind}_{self.rows}{suffix}({form.left}, {form.right}, ptr %c0, i64 %c_row, i64 %rows,
                                     {form.more}i64 %columns, {form.last}) nounwind {{
 entry:
-{form.entry.format(**sizes)}  %columns32 = trunc i64 %columns to i32
+{form.entry.format(**sizes)}{self.multiples()}  %columns32 = trunc i64 %columns to i32
   %full = icmp sge i64 %columns, {self.columns}
 {masks}
   %sums = alloca [{self.rows * self.columns} x {self.sum}], align 64
@@ -217,10 +238,11 @@ block:
   %left_rows = sub i64 %rows, %row
   %fewer = icmp slt i64 %left_rows, {self.rows}
   %here = select i1 %fewer, i64 %left_rows, i64 {self.rows}
+{form.block.format(**sizes)}
 {asked["block"]}{self.prefetches(row)}
 step:
   %k = phi i64 [0, %far], [%k1, %step_end]
-  %x.p = phi ptr [%ai, %far], [%x1, %step_end]
+  %x.p = phi ptr [%ab, %far], [%x1, %step_end]
   %y = phi ptr [%bs, %far], [%y.s, %step_end]
 {outer}
 {asked["step"]}{form.step.format(**sizes)}
@@ -235,17 +257,19 @@ words:
   %inside = icmp ult i64 %w1, {form.words}
   br i1 %inside, label %words, label %step_end
 step_end:
-  %x1 = getelementptr i8, ptr %x, i64 {a_step}
+  %x1 = getelementptr i8, ptr %x, i64 {form.next_step.format(**sizes)}
   %y.s = getelementptr i8, ptr %y, i64 {form.b_step.format(**sizes)}
   %k1 = add nuw nsw i64 %k, 1
   %more = icmp slt i64 %k1, %count
   br i1 %more, label %step, label %keep
 keep:
 {self.keep(vector)}
+  %unasked = {f"mul i64 %missing, {row}" if form.lying else "add i64 0, 0"}
+  %given = getelementptr i8, ptr %sums, i64 %unasked
   br label %result
 result:
   %r = phi i64 [0, %keep], [%r1, %result_end]
-  %t = phi ptr [%sums, %keep], [%t1, %result_end]
+  %t = phi ptr [%given, %keep], [%t1, %result_end]
   %o = phi ptr [%c, %keep], [%o1, %result_end]
   %p = phi ptr [%kb, %keep], [%p1, %result_end]
 {self.results(vector)}
@@ -269,6 +293,18 @@ done:
   ret void
 }}
 """
+
+    def multiples(self) -> str:
+        """Odd multiples of the distance of rows, of which addresses make the others."""
+        odd = range(1, self.rows, 2) if self.form.lying else ()
+        return "".join(f"  %a_row{r} = mul i64 %a_row, {r}\n" for r in odd)
+
+    def row(self, r: int) -> str:
+        """Where a row of a step begins."""
+        if not self.form.lying or r == 0:
+            return f"i8, ptr %z, i64 {64 * r}"
+        scale = r & -r
+        return f"i{8 * scale}, ptr %z, i64 %a_row{r // scale}"
 
     def asked_ahead(self, b_step: int, words: int) -> dict[str, str]:
         """Asks for what is read after b: a line with each word, until the blocks have asked for as much as a slice."""
@@ -363,9 +399,10 @@ far:
             lines += [line for at in (*range(0, row, LINE), row - 1) for line in (
                 f"  %ahead{at} = getelementptr i8, ptr %y.ahead, i64 {at}",
                 f"  call void @llvm.prefetch.p0(ptr %ahead{at}, i32 0, i32 3, i32 1)")]
+        align = 2 if self.form.lying and self.word == "i32" else self.size
         for r in range(self.rows):
-            lines += [f"  %z{r}.at = getelementptr i8, ptr %z, i64 {64 * r}",
-                      f"  %z{r}.w = load {self.word}, ptr %z{r}.at, align {self.size}",
+            lines += [f"  %z{r}.at = getelementptr {self.row(r)}",
+                      f"  %z{r}.w = load {self.word}, ptr %z{r}.at, align {align}",
                       f"  %z{r}.i = insertelement {words} poison, {self.word} %z{r}.w, i64 0",
                       f"  %z{r} = shufflevector {words} %z{r}.i, {words} poison, <{self.lanes} x i32> zeroinitializer"]
             for v in range(self.vectors):

@@ -1,8 +1,8 @@
 """Products of matrices by panels that stay in vector registers: see `cpu.microkernels`.
 
-Both operands are packed, by loops that cast to what the kernel multiplies: half precisions to float32 where it has
-nothing narrower, 8-bit integers to 16 bits. The result is written where it belongs, edges by masks. Threads share
-panels that the shape alone decides.
+Operands are packed, but for left ones that few panels meet and that lie well, by loops that cast to what the kernel
+multiplies: half precisions to float32 where it has nothing narrower, 8-bit integers to 16 bits. The result is written
+where it belongs, edges by masks. Threads share panels that the shape alone decides.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ READ, FAR = 1 << 18, 1 << 21  # bytes of an operand that is not in the nearest c
 FLOATS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 IN_FLIGHT = 8  # sums that registers add to while one waits
 AHEAD = 24  # steps of a packed panel that are asked for before they are read
+FEW = 32  # panels for which a left operand is not worth packing
 HUGE = 1 << 26  # multiplications to which packing is little; fewer are enough
 BROAD, BROADEST = 1 << 24, 512  # with so many columns
 WORDS = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "bf16": np.dtype(ml_dtypes.bfloat16),
@@ -85,18 +86,25 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
     passing = passing_panels.pays(blocks * block_size, panel_size, columns, blocks <= sizes.blocks)
     pieces = -(-blocks // (sizes.blocks if passing else min(sizes.blocks, max(1, passing_panels.GROUP // block_size))))
     together = -(-blocks // pieces)
-    a, packed = panels.blocks(b, left, rows, word), None if passing else panels.panels(b, right, 1, width, word)
+    lying = panels.lying(b, left, rows, word) if columns <= FEW else None
+    if lying is None:
+        a = panels.blocks(b, left, rows, word)
+        matrix, height, long = blocks * block_size // word.itemsize, block_size // word.itemsize // rows, steps
+    else:
+        a, matrix, height, long = lying.matrices, lying.batch, lying.row, k * word.itemsize
+    packed = None if passing else panels.panels(b, right, 1, width, word)
     suffix, results = result(sizes, kind, dtype)
 
     def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
         def multiply(c: Expr, piece: Expr, column: Expr, here: Stored, at: Expr, then: tuple[Stored, Expr]) -> None:
             block = b.imul(piece, together)
             row = b.imul(block, rows)
-            nest.call(f"panels_{kind}_{rows}{suffix}", [
-                (a, b.imul(b.iadd(b.imul(c, blocks), block), block_size // word.itemsize)), (here, at),
-                then, (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(results.itemsize * n),
+            nest.call(f"panels_{kind}_{rows}{suffix}{'_lying' if lying else ''}", [
+                (a, b.iadd(b.imul(c, matrix), b.imul(row, height))),
+                *([b.int(height * word.itemsize)] if lying else []), (here, at), then,
+                (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(results.itemsize * n),
                 b.min(b.int(together * rows), b.isub(b.int(m), row)), b.min(b.int(width), b.isub(b.int(n), column)),
-                b.int(steps)],
+                b.int(long)],
                 reads=[a, here], writes=[outs[0]], work=together * rows * width * steps,
                 flops=2 * m * n * k / (pieces * columns))
 

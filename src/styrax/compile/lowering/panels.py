@@ -7,7 +7,8 @@ loop: it casts, and fuses with what makes the operand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .builder import Builder
 
 STEP = 64  # bytes
+PLACES, MEETING = 64, 4  # lines so many lines apart meet in a nearest cache, which keeps twice as many at least
 UINT32 = np.dtype(np.uint32)
 
 
@@ -48,6 +50,28 @@ def blocks(b: Builder, left: Value, rows: int, dtype: np.dtype) -> Stored:
                         m % rows != 0, k % step != 0, dtype)
 
     return b.in_memory(b.value((count, -(-m // rows), steps(k, dtype), rows, step), dtype, at))
+
+
+class Rows(NamedTuple):
+    """Left operands as a kernel reads them, which need not be packed: rows of elements that follow each other."""
+
+    matrices: Stored
+    batch: int  # from one matrix to the next, in elements,
+    row: int  # and from a row to the next
+
+
+def lying(b: Builder, left: Value, rows: int, dtype: np.dtype) -> Rows | None:
+    """left[c, i, k] where it lies, if it does in whole words, and so many rows do not meet in few places of a cache."""
+    if not isinstance(left, Stored) or left.dtype != dtype or left.strides[2] != 1:
+        return None
+    number = terms_of_word(dtype)
+    batch, row, offset, terms = (unwrap(x) for x in (
+        0 if left.shape[0] == 1 else left.strides[0], left.strides[1], left.offset, left.shape[2]))
+    if not all(isinstance(x, int) and x % number == 0 for x in (batch, row, offset, terms)):
+        return None
+    assert isinstance(batch, int) and isinstance(row, int)
+    places = Counter(row * dtype.itemsize * i // STEP % PLACES for i in range(rows))
+    return Rows(left, batch, row) if max(places.values()) <= MEETING else None
 
 
 def panels(b: Builder, right: Value, parts: int, width: int, dtype: np.dtype) -> Stored:
