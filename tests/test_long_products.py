@@ -46,6 +46,21 @@ def test_values(layout, m, n, k, dtype):
         np.testing.assert_allclose(np.asarray(got, wide), wanted, rtol=0, atol=bound)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("m, n, k", [(16, 48, 2048), (30, 33, 4096), (64, 64, 3072), (40, 24, 1537)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "uint8", "int16"])
+def test_values_of_panels(layout, m, n, k, dtype):
+    f, shapes = LAYOUTS[layout]
+    rng = np.random.default_rng(k)
+    x, y = (rng.integers(0, 7, s) for s in shapes(m, n, k))
+    got = styrax.jit(f)(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+    assert got.dtype == dtype and got.shape == (m, n)
+    np.testing.assert_array_equal(got, f(x, y).astype(got.dtype))  # sums are exact, rounded once, or wrap around
+    wide = styrax.jit(lambda x, y: styrax.lax.dot_general(
+        x, y, (([x.shape.index(k)], [y.shape.index(k)]), ([], [])), preferred_element_type=np.float32))
+    np.testing.assert_array_equal(wide(jnp.asarray(x, dtype), jnp.asarray(y, dtype)), f(x, y))
+
+
 def test_which_products_are_cut():
     def of(m, n, k):
         return stretches(lambda x, y: x @ y, np.zeros((m, k), np.float32), np.zeros((k, n), np.float32))

@@ -7,12 +7,14 @@ where it belongs, edges by masks. Threads share panels that the shape alone deci
 
 from __future__ import annotations
 
+import functools
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
+from ..ir.expr import unwrap
 from ..ir.values import Shape, Stored, Value
 from . import panels, passing_panels
 from .number_types import SMALL_FLOATS
@@ -72,8 +74,16 @@ def result(sizes: Panels, kind: str, dtype: np.dtype) -> tuple[str, np.dtype]:
     return ("", SUMS.get(kind, FLOAT32)) if name is None else (f"_{name}", dtype)
 
 
-def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, shape: Shape) -> Value:
-    """left[c, i, k] · right[c, j, k], whose dimensions (c, i, j) are those of `shape`."""
+def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, shape: Shape, stretches: int = 1
+            ) -> Value:
+    """left[c, i, k] · right[c, j, k], whose dimensions (c, i, j) are those of `shape`. With `stretches` of terms, which
+    threads take each alone, as a sum of so many, if they are equal and operands lie in memory."""
+    if stretches > 1:
+        x, y = (_in_stretches(b, operand, stretches, WORDS[kind]) for operand in (left, right))
+        if x is not None and y is not None:
+            sums = product(b, kind, SUMS.get(kind, FLOAT32), x, y, (stretches, *shape))
+            return b.value(shape, dtype, lambda index: b.cast(functools.reduce(
+                b.add, [sums.at([b.index(p), *index]) for p in range(stretches)]), dtype))
     (count, m, k), n = left.shape, right.shape[1]
     assert isinstance(count, int) and isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
     sizes, word = b.kernels.panels[kind], WORDS[kind]
@@ -124,6 +134,17 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
 
     (stored,) = b.nest([(shape, results)], body)
     return stored if dtype == results else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))
+
+
+def _in_stretches(b: Builder, operand: Value, stretches: int, word: np.dtype) -> Stored | None:
+    """operand[0, i, k] as (stretch, i, term), each of whole steps."""
+    count, rows, k = operand.shape
+    if not isinstance(k, int) or not isinstance(operand, Stored) or count != 1 or (
+            k % (stretches * panels.STEP // word.itemsize)):
+        return None
+    _, row, term = operand.strides
+    return Stored(b, operand.buffer, (stretches, rows, k // stretches), operand.dtype,
+                  (unwrap(b.imul(term, k // stretches)), row, term), operand.offset)
 
 
 def ahead(steps: int, width: int, word: np.dtype) -> int:

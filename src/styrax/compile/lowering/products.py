@@ -98,7 +98,8 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     if found is not None and panel_products.pays(m, n, k, by_blas):
         return panel_products.product(
             b, found, dtype, _to_be_packed(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract, lhs_contract),
-            _to_be_packed(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract, rhs_free), shape)
+            _to_be_packed(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract, rhs_free), shape,
+            _stretches(m, n, k))
     if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
         return None
     large = REPEATED if b.loops and not is_complex(dtype) and not is_avx512(b.vector_bytes) else LARGE
