@@ -13,7 +13,7 @@ from . import masked, prefetching, ramps
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .prefetching import AHEAD, LINE, LINES, WORTH
-from .turning import at_once, called, goes_in, turned
+from .turning import at_once, called, goes_in, tile
 from .writer import Lanes, Writer
 
 PAGE_STEP = 1 << 11  # bytes from turn to turn from which processors see no stream: they look for it within pages
@@ -199,19 +199,24 @@ class Accesses:
 
     def load_transposed(self, e: Expr, lanes: int) -> str:
         """A row of a square tile that is contiguous down its columns: all of it is loaded, and turned in registers.
-        Where lanes are masked, the row alone is gathered."""
+        Where lanes are masked, other than the last ones always, the row alone is gathered."""
         buffer, part, row, count = e.attr
         (place,) = e.args
         height = count if part is None else count // 2  # (rows of complex numbers are two each)
         rows = [self.arena.node("load", (self.arena.iadd(place, r),), e.dtype, (buffer, part)) for r in range(height)]
-        if self.values.lanes is None or self.values.lanes.mask is not None or self.module.bounds or lanes != count:
+        there = lanes  # columns
+        if self.values.lanes is not None and self.values.lanes.mask is not None:
+            there = masked.leading(self.values.lanes.mask) or 0
+        if self.values.lanes is None or not there or self.module.bounds or lanes != count:
             return self.load(rows[row], lanes)
         t = memory_type(buffer.dtype) if part is None else element_type(part_dtype(buffer.dtype))
         lane, columns = self.values.lanes.var, []
-        for column in range(lanes):
+        for column in range(there):
             step = self.arena.substitute(place, {lane: self.arena.iadd(lane, column)}, {})
             columns.append(self._load_lanes(self._address(buffer, self.values.first(step), part and 0), t, count))
-        names = [self._to_register(name, buffer, part, lanes) for name in turned(columns, f"<{count} x {t}>", self.op)]
+        columns += ["zeroinitializer"] * (lanes - there)
+        names = [self._to_register(name, buffer, part, lanes)
+                 for name in tile(columns, vector(t, count), align_of(t), self.op)]
         scope = self.writer.scopes[self.writer.at]
         parts = (None,) if part is None else (0, 1)
         for k, name in enumerate(names):

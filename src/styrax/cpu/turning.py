@@ -56,6 +56,35 @@ def turned(parts: Sequence[str], v: str, op: Callable[[str], str], unit: int = 1
     return parts
 
 
+def tile(rows: Sequence[str], v: str, size: int, op: Callable[[str], str]) -> list[str]:
+    """n vectors of n elements of `size` bytes, of type `v`, as the columns of what they were the rows of: blocks of 16
+    bytes change places, and are transposed within."""
+    group = min(16 // size, len(rows))
+    blocks = [turned(rows[i::group], v, op, group) for i in range(group)]
+    return [column for vectors in zip(*blocks, strict=True) for column in _columns(vectors, v, len(rows), op)]
+
+
+def _columns(vectors: Sequence[str], v: str, lanes: int, op: Callable[[str], str]) -> list[str]:
+    """Blocks of as many lanes as there are vectors, each transposed within: neighbours are interleaved, then pairs of
+    them, and so on."""
+    groups, unit, group = [[x] for x in vectors], 1, len(vectors)
+    while len(groups) > 1:
+        orders = [_interleaving(lanes, group, unit, half) for half in (0, 1)]
+        groups = [[op(f"shufflevector {v} {a}, {v} {b}, {order}") for a, b in zip(x, y, strict=True)
+                   for order in orders] for x, y in zip(groups[::2], groups[1::2], strict=True)]
+        unit *= 2
+    return groups[0]
+
+
+def _interleaving(lanes: int, group: int, unit: int, half: int) -> str:
+    """The mask of a shuffle that takes units of half of each group of lanes of two vectors, in turn."""
+    order = []
+    for block in range(0, lanes, group):
+        for start in range(block + half * (group // 2), block + (half + 1) * (group // 2), unit):
+            order += [*range(start, start + unit), *range(lanes + start, lanes + start + unit)]
+    return _order(order, 1)
+
+
 def _order(places: Sequence[int], unit: int) -> str:
     """The mask of a shuffle of lanes of `unit` elements each."""
     elements = [f"i32 {unit * p + i}" for p in places for i in range(unit)]
@@ -125,11 +154,10 @@ class _Text:
         group = self.group
         if self.whole:
             rows = [self.op(f"load {self.vector}, ptr {at}, align {self.size}") for at in self._rows()]
-            blocks = [turned(rows[i::group], self.vector, self.op, group) for i in range(group)]
+            columns = tile(rows, self.vector, self.size, self.op)
         else:
             pieces = [self.op(f"load {self.piece}, ptr {at}, align {self.size}") for at in self._rows()]
-            blocks = [[self._joined(pieces[i::group])] for i in range(group)]
-        columns = [column for vectors in zip(*blocks, strict=True) for column in self._columns(vectors)]
+            columns = self._columns([self._joined(pieces[i::group]) for i in range(group)])
         for k, vector in enumerate(columns):
             self.lines.append(f"  store {self.vector} {vector}, ptr {self._of_tile(k)}, align {self.size}")
 
@@ -161,6 +189,10 @@ class _Text:
         index = self.op(f"mul i64 {column}, %apart")
         return self.op(f"getelementptr {self.t}, ptr %tile, i64 {index}")
 
+    def _columns(self, vectors: Sequence[str]) -> list[str]:
+        """The pieces of rows as pieces of columns."""
+        return _columns(vectors, self.vector, self.lanes, self.op)
+
     def _joined(self, pieces: Sequence[str]) -> str:
         width = self.group
         pieces = list(pieces)
@@ -169,24 +201,6 @@ class _Text:
             pieces = [self.op(f"shufflevector {v} {a}, {v} {b}, {_order(range(width), 1)}")
                       for a, b in zip(pieces[::2], pieces[1::2], strict=True)]
         return pieces[0]
-
-    def _columns(self, vectors: Sequence[str]) -> list[str]:
-        """The pieces of rows as pieces of columns: neighbours are interleaved, then pairs of them, and so on."""
-        groups, unit = [[v] for v in vectors], 1
-        while len(groups) > 1:
-            groups = [[self._interleaved(a, b, unit, half) for a, b in zip(x, y, strict=True) for half in (0, 1)]
-                      for x, y in zip(groups[::2], groups[1::2], strict=True)]
-            unit *= 2
-        return groups[0]
-
-    def _interleaved(self, a: str, b: str, unit: int, half: int) -> str:
-        """Units of half of each 16 bytes of two vectors, in turn."""
-        order = []
-        for block in range(self.lanes // self.group):
-            for i in range(self.group // unit // 2):
-                start = block * self.group + half * (self.group // 2) + i * unit
-                order += [*range(start, start + unit), *range(self.lanes + start, self.lanes + start + unit)]
-        return self.op(f"shufflevector {self.vector} {a}, {self.vector} {b}, {_order(order, 1)}")
 
 
 family = Family("turn", source, llvm.BRIEFEST, partial(source, quick=True))
