@@ -39,3 +39,21 @@ def test_they_are_what_they_round_to(name):
     number = np.isfinite(exact)
     np.testing.assert_array_equal(found[number].view(given.dtype), given[number])
     assert np.isnan(found[np.isnan(exact)].astype(np.float32)).all()
+
+
+def test_doubles_are_rounded_to_halves_once():
+    """To what NumPy rounds to: at halves, in the middle between them, and next to that."""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
+    halves = np.sort(halves[np.isfinite(halves)])
+    middle = (halves[1:] + halves[:-1]) / 2
+    x = np.concatenate([halves, middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf),
+                        middle * (1 + 2.0**-30), middle * (1 - 2.0**-30),
+                        [np.inf, -np.inf, np.nan, -0.0, 65519.99999999, 65520, 1e300, -1e300, 1e-300, -1e-300, 5e-324,
+                         2.0**-25, 2.0**-25 * (1 + 2.0**-40), -(2.0**-25)]])
+    with np.errstate(all="ignore"):
+        want = x.astype(np.float16)
+    with styrax.enable_x64(True):
+        for part in (slice(None), slice(-14, None), slice(5, 6)):
+            got = np.asarray(styrax.jit(lambda x: x.astype(np.float16))(x[part]))
+            np.testing.assert_array_equal(got, want[part])
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want[part]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..compile.lowering.number_types import BF16, F16
 from ..core.types.index_type import ScalarType, numpy_type
-from .instructions import F32, Block, element_type, literal, splat, suffix, vector
+from .instructions import F32, F64, Block, literal, splat, suffix, vector
 
 
 def widen(f: Block, x: str, source: ScalarType, lanes: int) -> str:
@@ -77,8 +77,9 @@ def _widen_8(f: Block, x: str, source: ScalarType, lanes: int) -> str:
 def narrow(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int) -> str:
     """Rounds to the bits of a small float, to nearest even."""
     if target == F16:
-        s = vector(element_type(source), lanes)
-        half = f.op(f"fptrunc {s} {x} to {vector('half', lanes)}")
+        if source == F64:
+            x = _to_odd(f, x, lanes)
+        half = f.op(f"fptrunc {vector('float', lanes)} {x} to {vector('half', lanes)}")
         return f.op(f"bitcast {vector('half', lanes)} {half} to {vector('i16', lanes)}")
     i32, c = vector("i32", lanes), vector("i1", lanes)
     t = vector("float", lanes)
@@ -94,6 +95,22 @@ def narrow(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int)
         down = f.op(f"lshr {i32} {up}, {splat('16', 'i32', lanes)}")
         return f.op(f"trunc {i32} {down} to {vector('i16', lanes)}")
     return _narrow_8(f, x, bits, target, lanes) if ml_dtypes.finfo(target).nmant else _narrow_to_power(f, bits, lanes)
+
+
+def _to_odd(f: Block, x: str, lanes: int) -> str:
+    """A float64 as a float32 whose last bit says that it is not exact, so that to round it once more is to round once
+    (S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd,
+    2008). Processors have no instruction for all the way, and LLVM calls a function for each number."""
+    double, single, i32, c = (vector(t, lanes) for t in ("double", "float", "i32", "i1"))
+    symbol = f"@llvm.fabs.{suffix('double', lanes)}"
+    f.declare(f"declare {double} {symbol}({double})")
+    near = f.op(f"fptrunc {double} {x} to {single}")
+    back = f.op(f"fpext {single} {near} to {double}")
+    sizes = [f.op(f"call {double} {symbol}({double} {y})") for y in (back, x)]
+    above = f.op(f"zext {c} {f.op(f'fcmp ogt {double} {sizes[0]}, {sizes[1]}')} to {i32}")
+    inexact = f.op(f"zext {c} {f.op(f'fcmp one {double} {back}, {x}')} to {i32}")
+    bits = f.op(f"sub {i32} {f.op(f'bitcast {single} {near} to {i32}')}, {above}")
+    return f.op(f"bitcast {i32} {f.op(f'or {i32} {bits}, {inexact}')} to {single}")
 
 
 def _narrow_to_power(f: Block, bits: str, lanes: int) -> str:
