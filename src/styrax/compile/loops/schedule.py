@@ -173,8 +173,9 @@ class Scheduler:
             outer = [both, *others]
             self.nest = self.nest.rewritten(parts).replace(outer=outer)
             return outer
-        best = max((v for v in outer if v is not vector), key=steps)
-        return [best] + [v for v in outer if v is not best] if steps(best) >= EVEN_SHARES else outer
+        # The outermost of those that have: to move an inner one would be to turn the order in which memory is walked.
+        best = next((v for v in outer if v is not vector and steps(v) >= EVEN_SHARES), outer[0])
+        return [best, *(v for v in outer if v is not best)]
 
     def _asked(self, loops: set[Expr]) -> bool:
         """Whether conditions, after which later passes cut loops, or lengths ask for the variables of some."""
