@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
 from ..costs import MEMBERS, RECORD, WORTH_KEEPING, WORTH_REPEATING, WORTH_STORING
-from ..ir.expr import BOOL, COSTS, Expr, Index, unwrap, walk
+from ..ir.expr import BOOL, COSTS, Expr, Index, const_value, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
 from ..ir.placement import root
 from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
@@ -467,6 +467,37 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
     return carries.results()
 
 
+class _Induction(NamedTuple):
+    """A carried integer that every turn adds the same to: a basic induction variable, known by the number of a turn."""
+
+    first: int
+    step: int
+    dtype: np.dtype
+
+    def at(self, b: Builder, turn: Index) -> Value:
+        return Scalar(b.cast(b.index(b.iadd(b.imul(turn, self.step), self.first)), self.dtype))
+
+
+def _inductions(closed: ClosedJaxpr, consts: int, initial: Sequence[Value], length: Index) -> dict[int, _Induction]:
+    """Those of a loop of known length, by the number of the carry, that do not wrap around."""
+    jaxpr, found = closed.jaxpr, {}
+    additions = {eqn.outvars[0]: eqn.invars for eqn in jaxpr.eqns if eqn.primitive.traits.addition}
+    for k, value in enumerate(initial):
+        old, new, dtype = jaxpr.invars[consts + k], jaxpr.outvars[k], value.dtype
+        operands = [] if type(new) is Literal else additions.get(new, [])
+        step = next((v.val for v in operands if type(v) is Literal), None)
+        if not isinstance(length, int) or step is None or old not in operands or value.shape != ():
+            continue
+        first = value.at(())
+        if not isinstance(dtype, np.dtype) or dtype.kind not in "iu" or first.op != "const":
+            continue
+        variable = _Induction(int(const_value(first)), int(step), dtype)
+        ends = variable.first, variable.first + variable.step * length
+        if np.iinfo(dtype).min <= min(ends) and max(ends) <= np.iinfo(dtype).max:
+            found[k] = variable
+    return found
+
+
 def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
     b = lowering.b
     p = eqn.params
@@ -491,10 +522,15 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
         by_element = interchange.scan(lowering, eqn, consts, initial, xs, slice_at, ys, step, t)
         if by_element is not None:
             return [*by_element, *ys]
-    carries = Carries(lowering, initial)
+    inductions = _inductions(closed, p["num_consts"], initial, length)
+    carries = Carries(lowering, [x for k, x in enumerate(initial) if k not in inductions])
+
+    def carried_at(turn: Index, others: Iterable[Value]) -> list[Value]:
+        others = iter(others)
+        return [inductions[k].at(b, turn) if k in inductions else next(others) for k in range(len(initial))]
 
     def body() -> None:
-        args = [*consts, *carries.read()]
+        args = [*consts, *carried_at(t, carries.read())]
         for x in xs:
             x_t = slice_at(x)
             if x_t.shape == ():
@@ -514,14 +550,14 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
                 b.ops.append(Opaque([Store(target.buffer, b.index(target.offset), row.at(()))]))
             else:
                 b.write(target, row, joining=True)
-        carries.update(new)
+        carries.update([x for k, x in enumerate(new) if k not in inductions])
 
     if isinstance(length, int) and length == 0:
-        return [*carries.results(), *ys]
+        return [*carried_at(0, carries.results()), *ys]
     ops, _ = lowering.turn(body)
     b.ops.append(Region([ops],
                         lambda bodies: [Loop(t, unwrap(length) if isinstance(length, Expr) else length, bodies[0])]))
-    return [*carries.results(), *ys]
+    return [*carried_at(length, carries.results()), *ys]
 
 
 def _cond(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
