@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..costs import HORIZONTAL, WORTH_REPEATING, computing
 from ..ir.expr import INDEX, Expr, coefficient, poly_terms, show
 from ..ir.loads import loads_of
-from ..ir.loopir import Buffer, BufferKind, Copy
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, statements
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
 from ..lowering.builder import Builder
@@ -36,6 +36,7 @@ from .uses import loaded_buffers, loads, operation_exprs, uses
 if TYPE_CHECKING:
     from .nest import Nest
 
+PRIVATE = BufferKind.TEMP, BufferKind.SCRATCH
 LANES = 8  # of results that are worth a vector
 STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 COMPARED = 4  # reads of a buffer that another's is compared with, to walk it together
@@ -177,22 +178,17 @@ def _another_part(group: Group, op: Point | Reduce) -> bool:
 
 
 def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr], aliases: Aliases) -> list[Operation]:
-    """Leaves out operations whose temporary results nobody reads."""
+    """Leaves out operations whose temporary results nobody reads, but for calls, which may do more than that."""
     out = []
     for op in reversed(ops):
-        reads, _ = uses(op, aliases)
-        if isinstance(op, Point):
-            alive = op.buffer.kind is not BufferKind.TEMP or op.buffer in used
-        elif isinstance(op, Reduce):
-            stored = any(buf.kind is not BufferKind.TEMP or buf in used for buf, _, _ in op.stores)
-            alive = stored or any(t in used for t in op.targets)
-        elif isinstance(op, Define):
-            alive = any(t in used for t in op.targets)
-        else:
-            alive = True
-        if alive:
-            used |= reads
-            out.append(op)
+        reads, writes = uses(op, aliases)
+        if isinstance(op, Region) or isinstance(op, Opaque) and any(
+                isinstance(s, Call) for s in statements(op.statements)):
+            used |= {w for w in writes if isinstance(w, Expr)}  # which are declared before
+        elif not any(w in used or isinstance(w, Buffer) and w.kind not in PRIVATE for w in writes):
+            continue
+        used |= reads
+        out.append(op)
     return out[::-1]
 
 
