@@ -22,7 +22,19 @@ from contextlib import suppress
 from typing import Any
 
 from ..costs import HORIZONTAL, MEMBERS
-from ..ir.expr import COSTS, TRANSCENDENTAL, Expr, Index, Polynomial, coefficient, poly_terms, show, unwrap, walk
+from ..ir.expr import (
+    COSTS,
+    LOADS,
+    TRANSCENDENTAL,
+    Expr,
+    Index,
+    Polynomial,
+    coefficient,
+    poly_terms,
+    show,
+    unwrap,
+    walk,
+)
 from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Point, Reduce
@@ -453,7 +465,7 @@ def _few_lie_apart(nest: Nest, vector: Expr) -> bool:
 
 def _gathered_alike(nest: Nest, vector: Expr) -> Expr | None:
     """A loop whose turns read here and there at places that are the same in each: side by side they share these."""
-    places = [n.args[0] for n in nest.nodes() if n.op == "load" and n.args[0].reads]
+    places = [n.args[0] for n in nest.nodes() if n.op == "load" and _is_read_for(n.args[0], vector)]
     if nest.inner or not places or any(n.op in TRANSCENDENTAL for n in nest.nodes()) or (
             nest.work() > SHARED * gathers(nest, vector)):
         return None
@@ -467,8 +479,13 @@ def _gathered_alike(nest: Nest, vector: Expr) -> Expr | None:
 
 def gathers(nest: Nest, vector: Expr) -> int:
     """How many reads at places that are read from memory a nest with these lanes has."""
-    return sum(n.op == "load" and bool(n.args[0].reads) and vector in n.args[0].deps
+    return sum(n.op == "load" and _is_read_for(n.args[0], vector)
                and coefficient(nest.b.arena, n.args[0], vector) is None for n in nest.nodes())
+
+
+def _is_read_for(place: Expr, vector: Expr) -> bool:
+    """Whether a place is read from memory, for each lane."""
+    return bool(place.reads) and any(n.op in LOADS and vector in n.deps for n in walk([place]))
 
 
 def vector_width(nest: Nest, vector: Expr, vector_bytes: int) -> int:
