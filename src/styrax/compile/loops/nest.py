@@ -52,7 +52,7 @@ SHARED = 16  # with so few estimated instructions around each of these reads tha
 GATHER = 4  # estimated instructions around each read at a place read from memory, up to which lanes do not pay for it
 STORED = 2  # instructions that a store costs besides, estimated: its memory is fetched first, and written back
 SHORT = 8  # turns of a loop that leave lanes idle
-FEW = 4  # lanes that are not worth gathering
+FEW = 8  # lanes, fewer than which are not worth gathering
 GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
 RECORDS = 16  # from which the members of one more are a nest of their own
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
@@ -457,7 +457,7 @@ def _mostly_gathers(nest: Nest, vector: Expr) -> bool:
 def _few_lie_apart(nest: Nest, vector: Expr) -> bool:
     """Whether there are not even lanes enough for a vector, whose elements would be gathered or scattered, and wait for
     such stores of the turn before."""
-    if nest.inner or nest.size(vector) > FEW or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
+    if nest.inner or nest.size(vector) >= FEW or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
         return False
     steps = [coefficient(nest.b.arena, place, vector) for place in nest.frequencies() if vector in place.deps]
     return any(step is None or step.op != "const" or step.attr != 1 for step in steps)
