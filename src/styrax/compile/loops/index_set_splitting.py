@@ -14,6 +14,7 @@ Before, and after:
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 from ..costs import THREADED, instructions, size
@@ -27,6 +28,8 @@ CUTS = 3  # at most: each adds a copy of the loop;
 MOST_CUTS = 8  # where copies are no longer all together, as each makes fewer choices, or where a nest runs for long
 STEPS = 3  # of the longest piece, from which cutting pays
 LONGEST = 1 << 9  # estimated instructions of copies of a nest, at most
+LITTLE = 1 << 15  # estimated instructions of a nest that takes no time,
+SHARE = 16  # as one does that is less than such a part of a program
 _PLAIN = Store, Fold, Open, Close, Loop
 
 
@@ -76,14 +79,17 @@ def decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
 def run(program: Program) -> Program:
     """Splits loops of stores and folds, and nests of such loops."""
     b = program.builder
+    works = [instructions([statement]) for statement in program.statements]
+    little = max(LITTLE, sum(works) / SHARE) if math.isfinite(sum(works)) else LITTLE
     out: list[Statement] = []
-    for statement in program.statements:
-        out += rewrite([statement], functools.partial(split, b, statement))
+    for statement, work in zip(program.statements, works, strict=True):
+        out += rewrite([statement], functools.partial(split, b, work, work < little))
     return program.with_statements(out)
 
 
-def split(b: Builder, nest: Statement, loop: Statement) -> list[Statement]:
-    """A loop of a nest as the loops between its cuts, where one of them has a few steps."""
+def split(b: Builder, work: float, little: bool, loop: Statement) -> list[Statement]:
+    """A loop of a nest of so much work, which may be `little`, as the loops between its cuts, where one of them has a
+    few steps."""
     if not isinstance(loop, Loop) or loop.kind not in (LoopKind.VECTOR, LoopKind.SERIAL) or not loop.width:
         return [loop]
     extent, v = loop.extent, loop.var
@@ -95,7 +101,10 @@ def split(b: Builder, nest: Statement, loop: Statement) -> list[Statement]:
     longest = max(high - low for low, high in zip(ends, ends[1:], strict=False))
     if not 0 < len(between) <= MOST_CUTS or longest < STEPS * loop.width:
         return [loop]
-    if len(inside) > len(loop.body) and (
+    around = len(inside) > len(loop.body)
+    if around and little and _ends_in_lanes(loop):
+        return [loop]  # conditions cost little there, and each cut a copy of all loops inside
+    if around and (
             len(between) <= CUTS and len(between) * size(loop.body) > LONGEST or _selects_addresses(b, inside)):
         return [loop]
     stores_alone = all(isinstance(s, Store) for s in inside)
@@ -106,9 +115,14 @@ def split(b: Builder, nest: Statement, loop: Statement) -> list[Statement]:
         body = _at(b, loop.body, {v: b.iadd(i, low)})
         out += body if alone else [loop.replace(
             var=i, extent=high - low, body=body, divisible=loop.divisible * (high - low) // extent)]
-    if len(between) <= CUTS or size(out) <= (LONGEST if instructions([nest]) >= THREADED else size([loop])):
+    if len(between) <= CUTS or size(out) <= (LONGEST if work >= THREADED else size([loop])):
         return out
     return [loop]
+
+
+def _ends_in_lanes(loop: Loop) -> bool:
+    """Whether a loop holds loops over lanes, and all its stores are in them."""
+    return all(isinstance(s, Loop) and (s.kind is LoopKind.VECTOR or _ends_in_lanes(s)) for s in loop.body)
 
 
 def _selects_addresses(b: Builder, inside: Sequence[Statement]) -> bool:
