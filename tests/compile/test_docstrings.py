@@ -138,4 +138,4 @@ def test_every_pass_shows_before_and_after():
         assert len(blocks(module)) == 2
     jaxprs = {step.run.__closure__[0].cell_contents.__globals__["__doc__"] for step in PASSES
               if step.run.__module__ == "styrax.compile.pipeline"}
-    assert len(jaxprs) == 8 and all("→" in doc and "\n    " in doc for doc in jaxprs)
+    assert len(jaxprs) == 9 and all("→" in doc and "\n    " in doc for doc in jaxprs)

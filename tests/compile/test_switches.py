@@ -117,7 +117,12 @@ def turns(j):
     return lambda x: j.lax.fori_loop(0, 7, lambda _, c: c * 0.5 + 0.25, x)
 
 
+def slope_of_places(j):
+    return lambda x: j.grad(lambda x: j.lax.fori_loop(1, 9, lambda i, x: x.at[i].add(0.5 * x[i - 1]), x).sum())(x)
+
+
 PROGRAMS = {
+    "accumulation": (slope_of_places, array(9)),
     "inline": (called, array(8)),
     "licm": (invariant, array(6, 6) * 0.1, array(6)),
     "packing": (states_of, array(6, 6), array(6)),

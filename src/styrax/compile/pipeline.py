@@ -15,7 +15,17 @@ from ..core.programs.check import check_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
 from ..core.settings import config, progress
 from .ir.loopir import made_by, statements
-from .jaxprs import cse, dead_equations, inline, loop_invariants, packing, row_products, sinking, transpose_folding
+from .jaxprs import (
+    accumulation,
+    cse,
+    dead_equations,
+    inline,
+    loop_invariants,
+    packing,
+    row_products,
+    sinking,
+    transpose_folding,
+)
 from .jaxprs.rewriting import programs_of
 from .loops import (
     address_selection,
@@ -80,6 +90,7 @@ PASSES = (
     Pass("inline", _on_jaxpr(inline.inline), _well_typed, generic=False),
     Pass("transpose-folding", _on_jaxpr(transpose_folding.fold_transposes), _well_typed, generic=False),
     Pass("sinking", _on_jaxpr(sinking.sink_sums), _well_typed, generic=False),
+    Pass("accumulation", _on_jaxpr(accumulation.add_in_place), _well_typed, generic=False),
     Pass("packing", _on_jaxpr(packing.pack_operands), _well_typed, generic=False),
     Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
     Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),

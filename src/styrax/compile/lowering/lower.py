@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,13 +34,13 @@ from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
 from ..costs import MEMBERS, RECORD, WORTH_KEEPING, WORTH_REPEATING, WORTH_STORING
-from ..ir.expr import BOOL, COSTS, Expr, Index, const_value, unwrap, walk
+from ..ir.expr import BOOL, COSTS, Expr, Index, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
 from ..ir.placement import root
 from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value, is_empty
 from ..jaxprs.rewriting import called
 from ..program import Program
-from . import interchange
+from . import induction, interchange
 from .builder import MAX_DEPTH, MAX_WORK, Builder
 from .reuse import UNUSED, Uses, count_uses
 from .rewrites import LEVELS
@@ -467,37 +467,6 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
     return carries.results()
 
 
-class _Induction(NamedTuple):
-    """A carried integer that every turn adds the same to: a basic induction variable, known by the number of a turn."""
-
-    first: int
-    step: int
-    dtype: np.dtype
-
-    def at(self, b: Builder, turn: Index) -> Value:
-        return Scalar(b.cast(b.index(b.iadd(b.imul(turn, self.step), self.first)), self.dtype))
-
-
-def _inductions(closed: ClosedJaxpr, consts: int, initial: Sequence[Value], length: Index) -> dict[int, _Induction]:
-    """Those of a loop of known length, by the number of the carry, that do not wrap around."""
-    jaxpr, found = closed.jaxpr, {}
-    additions = {eqn.outvars[0]: eqn.invars for eqn in jaxpr.eqns if eqn.primitive.traits.addition}
-    for k, value in enumerate(initial):
-        old, new, dtype = jaxpr.invars[consts + k], jaxpr.outvars[k], value.dtype
-        operands = [] if type(new) is Literal else additions.get(new, [])
-        step = next((v.val for v in operands if type(v) is Literal), None)
-        if not isinstance(length, int) or step is None or old not in operands or value.shape != ():
-            continue
-        first = value.at(())
-        if not isinstance(dtype, np.dtype) or dtype.kind not in "iu" or first.op != "const":
-            continue
-        variable = _Induction(int(const_value(first)), int(step), dtype)
-        ends = variable.first, variable.first + variable.step * length
-        if np.iinfo(dtype).min <= min(ends) and max(ends) <= np.iinfo(dtype).max:
-            found[k] = variable
-    return found
-
-
 def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
     b = lowering.b
     p = eqn.params
@@ -522,7 +491,7 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
         by_element = interchange.scan(lowering, eqn, consts, initial, xs, slice_at, ys, step, t)
         if by_element is not None:
             return [*by_element, *ys]
-    inductions = _inductions(closed, p["num_consts"], initial, length)
+    inductions = induction.variables(closed, p["num_consts"], initial, length)
     carries = Carries(lowering, [x for k, x in enumerate(initial) if k not in inductions])
 
     def carried_at(turn: Index, others: Iterable[Value]) -> list[Value]:

@@ -78,11 +78,13 @@ class Traits:
       factors: which dimensions of operands and results are cut alike, see `core.programs.factors`; what is elementwise
         needs no rule of its own.
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
+      added: of what writes into its first operand, the sum of another array and the result where that operand is zero:
+        a function of the other array, the operands and the parameters.
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "addition", "contraction", "reduction",
                  "program", "control", "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides",
-                 "once", "pieces", "records", "windows", "parts", "sharding", "factors")
+                 "once", "pieces", "records", "windows", "added", "parts", "sharding", "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
@@ -99,6 +101,7 @@ class Traits:
                  pieces: Callable[[Sequence[ShapedArray], dict[str, Any]], bool] | None = None,
                  records: Callable[[dict[str, Any], Any], bool] | None = None,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
+                 added: Callable[..., Any] | None = None,
                  parts: Callable[[dict[str, Any], ShapedArray], Sequence[Part]] | None = None,
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
@@ -107,7 +110,7 @@ class Traits:
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.ordered = ordered
         self.nan, self.divides = nan, divides
-        self.once, self.pieces, self.records, self.windows = once, pieces, records, windows
+        self.once, self.pieces, self.records, self.windows, self.added = once, pieces, records, windows, added
         self.parts, self.sharding, self.factors = parts, sharding, factors
 
     def with_(self, **changes: Any) -> Traits:

@@ -131,6 +131,8 @@ def _scatter_primitive(name: str, public: str) -> Primitive:
 
 scatter_p = _scatter_primitive("scatter", "scatter")
 scatter_add_p = _scatter_primitive("scatter-add", "scatter_add")
+scatter_add_p.declare(added=lambda total, zeros, indices, updates, **params: scatter_add_p.bind(
+    total, indices, updates, **params))
 scatter_sub_p = _scatter_primitive("scatter-sub", "scatter_sub")
 scatter_mul_p = _scatter_primitive("scatter-mul", "scatter_mul")
 scatter_min_p = _scatter_primitive("scatter-min", "scatter_min")

@@ -358,8 +358,13 @@ dynamic_update_slice_p = standard_primitive(
         "stablehlo.dynamic_update_slice", [x, update, *indices], m.avals_out[0]
     ),
 )
+def _added(total: Any, zeros: Any, update: Any, *indices: Any) -> Any:
+    here = dynamic_slice_p.bind(total, *indices, slice_sizes=shape_of(update))
+    return dynamic_update_slice_p.bind(total, add(here, update), *indices)
+
+
 dynamic_update_slice_p.declare(
-    once=True, sharding=sharding_rules.dynamic_update_slice, factors=factor_rules.dynamic_update_slice,
+    added=_added, once=True, sharding=sharding_rules.dynamic_update_slice, factors=factor_rules.dynamic_update_slice,
     windows=lambda avals, _: Windows(slice(2, None), range(avals[0].ndim), avals[1].shape))
 
 
