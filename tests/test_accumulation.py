@@ -41,7 +41,11 @@ def reads(m, x, i):
     return total + each.sum()
 
 
-PROGRAMS = [window, window_first, scattered, both, recurrence, reads]
+def one_place(m, x, i):
+    return m.numpy.zeros_like(x).at[i, 2].add(x[1, 3]) + x
+
+
+PROGRAMS = [one_place, window, window_first, scattered, both, recurrence, reads]
 
 
 @pytest.mark.parametrize("i", [0, 3, 7, -2])

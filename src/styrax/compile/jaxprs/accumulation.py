@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from ...core.tracing.staging import trace_to_jaxpr
+from ...core.types import dtypes
 from .rewriting import Rewriting, is_pure, map_programs
 
 
@@ -42,7 +46,9 @@ class _Accumulating(Rewriting):
         if traits.addition and is_pure(eqn):
             for part, total in (ins[::-1], ins):
                 if part in self.parts and type(total) is not Literal:
-                    return self._added(total, *self.parts[part])
+                    outs = self._added(total, *self.parts[part])
+                    if outs:
+                        return outs
         outs = self.add(map_programs(eqn, add_in_place), ins)
         if traits.movement and ins and all(map(self._is_zero, ins)):
             self.zeros.update(outs)
@@ -51,11 +57,17 @@ class _Accumulating(Rewriting):
         return outs
 
     def _is_zero(self, v: Atom) -> bool:
-        return bool(v.val == 0) if type(v) is Literal else v in self.zeros
+        if type(v) is not Literal:
+            return v in self.zeros
+        return dtypes.issubdtype(v.aval.dtype, np.number) and bool(v.val == 0)  # type: ignore[attr-defined]
 
     def _added(self, total: Atom, made: JaxprEqn, operands: Sequence[Atom]) -> Sequence[Atom]:
-        """What gives the sum of a total and what an equation would have made of zeros."""
+        """What gives the sum of a total and what an equation would have made of zeros, if that is the same number."""
         added = made.primitive.traits.added
         assert added is not None
-        closed = trace_to_jaxpr(lambda *xs: [added(*xs, **made.params)], [v.aval for v in (total, *operands)])
-        return self.copy(closed, [total, *operands])
+
+        def found(*xs: Any) -> list[Any]:
+            out = added(*xs, **made.params)
+            return [] if out is None else [out]
+
+        return self.copy(trace_to_jaxpr(found, [v.aval for v in (total, *operands)]), [total, *operands])

@@ -79,7 +79,8 @@ class Traits:
         needs no rule of its own.
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
       added: of what writes into its first operand, the sum of another array and the result where that operand is zero:
-        a function of the other array, the operands and the parameters.
+        a function of the other array, the operands and the parameters. It gives None where rounding would not be the
+        same.
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "addition", "contraction", "reduction",

@@ -131,8 +131,15 @@ def _scatter_primitive(name: str, public: str) -> Primitive:
 
 scatter_p = _scatter_primitive("scatter", "scatter")
 scatter_add_p = _scatter_primitive("scatter-add", "scatter_add")
-scatter_add_p.declare(added=lambda total, zeros, indices, updates, **params: scatter_add_p.bind(
-    total, indices, updates, **params))
+
+
+def _added(total: Any, zeros: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    if not _is_one_window([get_aval(x) for x in (zeros, indices, updates)], params):
+        return None  # several that meet are added up before
+    return scatter_add_p.bind(total, indices, updates, **params)
+
+
+scatter_add_p.declare(added=_added)
 scatter_sub_p = _scatter_primitive("scatter-sub", "scatter_sub")
 scatter_mul_p = _scatter_primitive("scatter-mul", "scatter_mul")
 scatter_min_p = _scatter_primitive("scatter-min", "scatter_min")
