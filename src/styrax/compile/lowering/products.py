@@ -30,6 +30,7 @@ FEWEST = 4  # rows and columns that are BLAS's
 NEAR = 1 << 19  # bytes of a right operand that loops read again and again
 PACKED = 16  # rows from which a right operand is worth a copy by columns
 PANEL = 512  # rows of a panel
+SMALL = 10**6  # multiplications of a product for which OpenBLAS has kernels that read operands where they lie
 LONG, STRETCHES = 32, 8  # times the longer edge from which sums are cut into stretches, and how many of these at most
 FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
 FEW = 12, 16  # others that a tile in registers holds, of which the processor has 16 or 32
@@ -90,7 +91,7 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     if dtype == lhs.dtype == rhs.dtype and dtype in BLAS and count == 1 and (
             pieces := _stretches(m, n, k)) > 1 and not _blas_is_narrow(b, m, n, k):
         return _in_stretches(b, dtype, m, n, k, _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract),
-                             _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract), shape, pieces)
+                             _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract), shape, _small(m, n, k, pieces))
     by_blas = lhs.dtype in BLAS and not _blas_is_narrow(b, m, n, k)
     found = panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)
     if dtype == lhs.dtype == rhs.dtype and not by_blas and panel_products.FLOATS.get(dtype) in b.kernels.panels:
@@ -294,6 +295,12 @@ def _stretches(m: Index, n: Index, k: Index) -> int:
     if min(m, n) < FEWEST or m * n * k < THREADED or k < LONG * longer:
         return 1
     return min(STRETCHES, 1 << (2 * k // (LONG * longer)).bit_length() - 1)
+
+
+def _small(m: Index, n: Index, k: Index, stretches: int) -> int:
+    """As many stretches, or some more if these are products that BLAS does not pack for."""
+    assert isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
+    return next((more for more in range(stretches, 2 * STRETCHES + 1) if m * n * -(-k // more) <= SMALL), stretches)
 
 
 def _in_stretches(b: Builder, dtype: np.dtype, m: Index, n: Index, k: Index, left: Matrices, right: Matrices,
