@@ -300,7 +300,7 @@ def _stretches(m: Index, n: Index, k: Index) -> int:
 def _small(m: Index, n: Index, k: Index, stretches: int) -> int:
     """As many stretches, or some more if these are products that BLAS does not pack for."""
     assert isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
-    return next((more for more in range(stretches, 2 * STRETCHES + 1) if m * n * -(-k // more) <= SMALL), stretches)
+    return next((more for more in range(stretches, 4 * STRETCHES + 1) if m * n * -(-k // more) <= SMALL), stretches)
 
 
 def _in_stretches(b: Builder, dtype: np.dtype, m: Index, n: Index, k: Index, left: Matrices, right: Matrices,
