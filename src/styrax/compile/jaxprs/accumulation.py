@@ -19,12 +19,18 @@ import numpy as np
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from ...core.tracing.staging import trace_to_jaxpr
 from ...core.types import dtypes
-from .rewriting import Rewriting, is_pure, map_programs
+from .rewriting import Rewriting, called, is_pure, map_programs, programs_of
 
 
 def add_in_place(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with parts added where they belong; what made arrays of them is left to dead-code elimination."""
-    return _Accumulating().run(closed)
+    return _Accumulating().run(closed) if _writes_parts(closed) else closed
+
+
+def _writes_parts(closed: ClosedJaxpr) -> bool:
+    """Whether there may be something to do: most programs are not to be written anew for nothing."""
+    return any(eqn.primitive.traits.added is not None or any(map(_writes_parts, programs_of(eqn)))
+               or (inner := called(eqn)) is not None and _writes_parts(inner) for eqn in closed.jaxpr.eqns)
 
 
 class _Accumulating(Rewriting):
