@@ -62,6 +62,25 @@ def test_values_and_derivatives(program, i):
         np.testing.assert_allclose(ours(x, i), theirs(x, i), rtol=2e-5, atol=2e-5)
 
 
+def test_places_of_each_example():
+    def of(m):
+        def f(x, k):
+            return m.lax.fori_loop(0, 9, lambda i, y: y.at[i].add(0.5 * y[(i + k) % 9]), x).sum()
+        return m.jit(m.vmap(m.grad(f)))
+
+    k = np.array([0, 3, 8, 1, 1, 5])
+    np.testing.assert_allclose(of(styrax)(X, k), of(jax)(X, k), rtol=1e-5)
+    text = of(styrax).lower(X, k).compile().as_text("loops")
+    assert "= 0.0:float32" not in text  # no array of zeros is made in a turn
+
+
+def test_applied_functions_are_no_parts():
+    def f(m):
+        return m.jit(lambda x: x + m.numpy.zeros_like(x).at[m.numpy.array([1])].apply(lambda y: y + 3))
+
+    np.testing.assert_allclose(f(styrax)(X), f(jax)(X))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "bfloat16", "float16", "complex64"])
 def test_types(dtype):
     def f(m):

@@ -134,11 +134,20 @@ scatter_add_p = _scatter_primitive("scatter-add", "scatter_add")
 
 
 def _added(total: Any, zeros: Any, indices: Any, updates: Any, **params: Any) -> Any:
-    if not _is_one_window([get_aval(x) for x in (zeros, indices, updates)], params):
+    jaxpr = params["update_jaxpr"]
+    if not (params["unique_indices"] or _is_one_window([get_aval(x) for x in (zeros, indices, updates)], params)):
         return None  # several that meet are added up before
-    return scatter_add_p.bind(total, indices, updates, **params)
+    if jaxpr is None:
+        combiner: Callable[..., Any] = add
+        jaxpr = _combiner_jaxpr(combiner, get_aval(total).dtype)
+    return scatter_add_p.bind(total, indices, updates, **{**params, "update_jaxpr": jaxpr})
 
 
+def _put(total: Any, zeros: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    return None if params["update_jaxpr"] is not None else _added(total, zeros, indices, updates, **params)
+
+
+scatter_p.declare(added=_put)  # (but where a function is applied)
 scatter_add_p.declare(added=_added)
 scatter_sub_p = _scatter_primitive("scatter-sub", "scatter_sub")
 scatter_mul_p = _scatter_primitive("scatter-mul", "scatter_mul")
