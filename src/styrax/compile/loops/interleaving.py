@@ -35,10 +35,10 @@ def interleaved(nest: Nest) -> Nest:
         if not isinstance(count, int) or not 2 <= count <= MEMBERS:
             continue
         for v in nest.outer:
-            if v is u or nest.vector not in (u, v):
+            if v is u or nest.vector not in (u, v, None):
                 continue
             width = vector_width(nest, v, nest.b.vector_bytes)
-            if not (nest.size(v) >= width > count and all(_writes_records(nest, p, u, v, count) for p in points)):
+            if not (2 * nest.size(v) > width > count and all(_writes_records(nest, p, u, v, count) for p in points)):
                 continue
             work = _work(nest, u, v, count)
             if GATHERED * count * gathers(nest, v) < work <= RECORD and (v not in opaque or _walks(nest, v)):
@@ -78,4 +78,4 @@ def _writes_records(nest: Nest, op: Point, member: Expr, record: Expr, count: in
     return all(s is not None and s.op == "const" and s.attr == n for s, n in zip(steps, (1, count), strict=True))
 
 
-run = choosing(interleaved)
+run = choosing(interleaved, scalar=True)

@@ -293,11 +293,11 @@ def rewrite_units(units: Sequence[Unit], change: Callable[[Unit], list[Unit]]) -
     return out
 
 
-def choosing(choose: Callable[[Nest], Nest]) -> Callable[[Program], Program]:
-    """A pass that makes a choice for each nest with a vector loop."""
+def choosing(choose: Callable[[Nest], Nest], scalar: bool = False) -> Callable[[Program], Program]:
+    """A pass that makes a choice for each nest with a vector loop, or for `scalar` ones too."""
     def run(program: Program) -> Program:
         def chosen(unit: Unit) -> list[Unit]:
-            return [choose(unit) if isinstance(unit, Nest) and unit.vector is not None else unit]
+            return [choose(unit) if isinstance(unit, Nest) and (scalar or unit.vector is not None) else unit]
 
         return program.replace(units=rewrite_units(program.units or (), chosen))
 
@@ -328,11 +328,15 @@ def planned(nest: Nest, vector_bytes: int) -> Nest:
 
 
 def split_loops(nest: Nest) -> Nest:
-    """A loop whose variable is divided by a divisor of its extent becomes two: x = high·d + low."""
+    """A loop whose variable is divided by a divisor of its extent becomes two: x = high·d + low. The members of records
+    stay together, which are written side by side (`interleaving`): each of them decides such conditions."""
     b = nest.b
+    members = {v for v in nest.outer for m in nest.members if len(nest.outer) > 1 and not nest.inner and (
+        isinstance(b.extents[v], int) and b.extents[v] <= MEMBERS and isinstance(m.op, Point)) and (
+        (step := coefficient(b.arena, m.op.place, v)) is not None and step.op == "const" and step.attr == 1)}
     for _ in range(8):
         found = None
-        every = {*nest.outer, *nest.inner}
+        every = {*nest.outer, *nest.inner} - members
         for n in nest.nodes():
             if n.op in ("floordiv", "floormod") and n.args[1].op == "const":
                 x, d = n.args[0], n.args[1].attr

@@ -88,6 +88,7 @@ class Scheduler:
         if not (in_inner and rows is not None):
             outer = self._shared_first(outer, vector, width, rows, nest.abreast)
         nest = self.nest
+        vector, rows = nest.vector, nest.rows
         body = self._passes(nest.outer, nest.inner, vector if in_inner else None, width if in_inner else 1)
         for v in reversed(outer):
             if v is vector:
@@ -158,7 +159,7 @@ class Scheduler:
     def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,
                       count: int) -> list[Expr]:
         """The outer loops with one outermost that has enough steps for threads to share evenly, if there is one: the
-        first two coalesced, or another one moved."""
+        first two coalesced, the first with strips of the second, or another one moved."""
         def steps(v: Expr) -> int:
             return self.nest.size(v) // (width if v is vector else count if v is rows else 1)
 
@@ -173,9 +174,27 @@ class Scheduler:
             outer = [both, *others]
             self.nest = self.nest.rewritten(parts).replace(outer=outer)
             return outer
+        if not self._asked({first, second}) and first not in (vector, rows, self.nest.columns):
+            grain = self.nest.size(second) // max(steps(second), 1)
+            strips = self._strips(steps(first), self.nest.size(second), grain)
+            if strips:
+                b, length = self.b, self.nest.size(second) // strips
+                both, inside = b.loop_var(self.nest.size(first) * strips), b.loop_var(length)
+                start = b.imul(b.floormod(both, strips), length)
+                parts = {first: b.floordiv(both, strips), second: b.iadd(start, inside)}
+                chosen = {role: inside for role in ("vector", "rows", "columns") if getattr(self.nest, role) is second}
+                outer = [both, inside, *others]
+                self.nest = self.nest.rewritten(parts).replace(outer=outer, **chosen)
+                return outer
         # The outermost of those that have: to move an inner one would be to turn the order in which memory is walked.
         best = next((v for v in outer if v is not vector and steps(v) >= EVEN_SHARES), outer[0])
         return [best, *(v for v in outer if v is not best)]
+
+    def _strips(self, steps: int, size: int, grain: int) -> int:
+        """Into how many strips of equal length, with whole steps of `grain`, a loop is cut for so many of another to
+        have enough together; 0 if there are no such."""
+        counts = range(-(-EVEN_SHARES // max(steps, 1)), EVEN_SHARES + 1)
+        return next((n for n in counts if size % (n * grain) == 0 and size > n * grain), 0)
 
     def _asked(self, loops: set[Expr]) -> bool:
         """Whether conditions, after which later passes cut loops, or lengths ask for the variables of some."""
