@@ -41,10 +41,11 @@ class Builder:
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
-            "gt ge and_ or_ xor not_ add_bits shl shr_logical shr_arith popcount clz nextafter copysign floor ceil "
-            "trunc round_away round_even exp exp2 expm1 logistic log log2 log1p sin cos tan asin acos atan sinh cosh "
-            "tanh atan2 asinh acosh atanh erf erfc erf_inv lgamma digamma polygamma zeta igamma igammac bessel_i0e "
-            "bessel_i1e betainc extent at_least resolved name buffer mutable buffers loop_var loop_vars extents"
+            "gt ge and_ or_ xor not_ add_bits shl shr_logical shr_arith popcount clz binade nextafter copysign floor "
+            "ceil trunc round_away round_even exp exp2 expm1 logistic log log2 log1p sin cos tan asin acos atan sinh "
+            "cosh tanh atan2 asinh acosh atanh erf erfc erf_inv lgamma digamma polygamma zeta igamma igammac "
+            "bessel_i0e bessel_i1e betainc extent at_least resolved name buffer mutable buffers loop_var loop_vars "
+            "extents"
         ).split(),
     )
 
@@ -84,7 +85,8 @@ class Builder:
         self.eq, self.ne, self.lt, self.le, self.gt, self.ge = s.eq, s.ne, s.lt, s.le, s.gt, s.ge
         self.and_, self.or_, self.xor, self.not_, self.add_bits = s.and_, s.or_, s.xor, s.not_, s.add_bits
         self.shl, self.shr_logical, self.shr_arith = s.shl, s.shr_logical, s.shr_arith
-        self.popcount, self.clz, self.nextafter, self.copysign = s.popcount, s.clz, s.nextafter, s.copysign
+        self.popcount, self.clz, self.binade = s.popcount, s.clz, s.binade
+        self.nextafter, self.copysign = s.nextafter, s.copysign
         self.floor, self.ceil, self.trunc = s.floor, s.ceil, s.trunc
         self.round_away, self.round_even = s.round_away, s.round_even
         self.exp, self.exp2, self.expm1, self.logistic = s.exp, s.exp2, s.expm1, s.logistic

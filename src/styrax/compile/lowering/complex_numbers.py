@@ -60,17 +60,11 @@ def div(b: Scalars, x: Expr, y: Expr) -> Expr:
 def modulus(b: Scalars, x: Expr) -> Expr:
     """|x| without overflow or underflow on the way: squares of its parts divided by the power of two of the greater."""
     re, im = b.abs(b.real(x)), b.abs(b.imag(x))
-    bits, digits = (np.int64, 52) if re.dtype == np.float64 else (np.int32, 23)
-    bias = np.finfo(re.dtype).maxexp - 1
-
-    def biased(exponent: int) -> Expr:
-        return b.const((exponent + bias) << digits, bits)
-
-    greater = b.and_(b.max(b.bitcast(re, bits), b.bitcast(im, bits)), biased(bias + 1))
-    greater = b.min(greater, biased(bias - 1))  # of which there is a reciprocal
-    inverse = b.bitcast(b.sub(biased(bias), greater), re.dtype)
+    bits = np.int64 if re.dtype == np.float64 else np.int32
+    greater = b.max(b.bitcast(re, bits), b.bitcast(im, bits))  # (in the order of the numbers)
+    power, inverse = b.binade(b.bitcast(greater, re.dtype))
     r, i = b.mul(re, inverse), b.mul(im, inverse)
-    size = b.mul(b.sqrt(b.add(b.mul(r, r), b.mul(i, i))), b.bitcast(greater, re.dtype))
+    size = b.mul(b.sqrt(b.add(b.mul(r, r), b.mul(i, i))), power)
     inf = b.const(np.inf, re.dtype)
     return b.select(b.or_(b.eq(re, inf), b.eq(im, inf)), inf, size)
 

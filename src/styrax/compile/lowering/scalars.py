@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import BOOL, F32, F64, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
-from . import complex_numbers, intervals
+from . import complex_numbers, float_bits, intervals
 from .narrowing import narrowed
 from .number_types import (
     C64,
@@ -431,51 +431,12 @@ class Scalars:
             return self.is_finite(self.cast(x, F32))
         return self.lt(self.abs(x), self.const(np.inf, x.dtype))
 
-    def nextafter(self, x: Expr, y: Expr) -> Expr:
-        dtype = x.dtype
-        bits = np.dtype(f"i{dtype.itemsize}")
-        wide = F32 if dtype in SMALL_FLOATS else dtype
-        ix, iy = self.bitcast(x, bits), self.bitcast(y, bits)
-        fx, fy = self.cast(x, wide), self.cast(y, wide)
-        zero, one, top = (self.const(v, bits) for v in (0, 1, np.iinfo(bits).min))
-        sign_y = self.and_(iy, top)
-        # integers in the order of the numbers, subnormal ones included
-        kx, ky = (self.select(self.lt(i, zero), self.sub(top, i), i) for i in (ix, iy))
-        away = self.eq(self.lt(kx, ky), self.ge(ix, zero))
-        step = self.select(away, self.add_bits(ix, 1), self.add_bits(ix, -1))
-        from_zero = self.node("or", (sign_y, one), bits)
-        moved = self.select(self.eq(kx, zero), from_zero, step)
-        same = self.select(self.eq(kx, ky), iy, moved)
-        nan = self.bitcast(self.const(np.nan, dtype), bits)
-        out = self.select(self.or_(self.ne(fx, fx), self.ne(fy, fy)), nan, same)
-        return self.bitcast(out, dtype)
+    nextafter = float_bits.nextafter
+    binade = float_bits.binade
+    reduce_precision = float_bits.reduce_precision
 
     def add_bits(self, x: Expr, n: int) -> Expr:
         return self.add(x, self.const(n, x.dtype))
-
-    def reduce_precision(self, x: Expr, exponent_bits: int, mantissa_bits: int) -> Expr:
-        """Rounds to a float of so many exponent and mantissa bits; subnormals of that type become zero."""
-        if x.dtype in SMALL_FLOATS:
-            return self.cast(self.reduce_precision(self.cast(x, F32), exponent_bits, mantissa_bits), x.dtype)
-        f64 = x.dtype == F64
-        bits = np.dtype(np.uint64 if f64 else np.uint32)
-        width, own = (11, 52) if f64 else (8, 23)
-        i = self.bitcast(x, bits)
-        c = lambda v: self.const(v & ((1 << (64 if f64 else 32)) - 1), bits)
-        if mantissa_bits < own:
-            drop = own - mantissa_bits
-            last = self.and_(self.shr_logical(i, c(drop)), c(1))
-            i = self.add(i, self.add(c((1 << (drop - 1)) - 1), last))
-            i = self.and_(i, c(~((1 << drop) - 1)))
-        if exponent_bits < width:
-            bias, small = (1 << (width - 1)) - 1, (1 << (exponent_bits - 1)) - 1
-            sign = self.and_(i, c(1 << (own + width)))
-            exponent = self.and_(i, c(((1 << width) - 1) << own))
-            i = self.select(self.gt(exponent, c((bias + small) << own)),
-                            self.node("or", (sign, c(((1 << width) - 1) << own)), bits), i)
-            i = self.select(self.le(exponent, c((bias - small) << own)), sign, i)
-        rounded = self.bitcast(i, x.dtype)
-        return self.select(self.ne(x, x), x, rounded)
 
     def logistic(self, x: Expr) -> Expr:
         if is_complex(x.dtype):

@@ -17,7 +17,7 @@ from styrax.transforms import ad
 
 from ..elementwise.arithmetic import add, div
 from ..shaping.filling import full_like
-from . import in_lanes
+from . import by_blocks, in_lanes
 from .matrices import (
     INT32,
     Routine,
@@ -159,7 +159,10 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
         # By columns our lower triangle is the upper one of the transpose: xᵀ = uᴴ u with u = lᵀ.
         potrf = Routine(b, n, "potrf", x.dtype)
         with each_matrix(n, batch) as at:
-            potrf("U", size, place_of(b, outs[0], at), size, place_of(b, outs[1], at), writes=outs)
+            if by_blocks.pays(batch, size, size):
+                by_blocks.cholesky(b, n, outs[0], outs[1], at)
+            else:
+                potrf("U", size, place_of(b, outs[0], at), size, place_of(b, outs[1], at), writes=outs)
 
     factor, info = b.nest([(x.shape, x.dtype, x), ((*batch, 1), INT32)], calls)
     nan, zero = nan_of(b, x.dtype), b.const(0, x.dtype)

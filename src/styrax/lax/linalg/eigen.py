@@ -25,6 +25,7 @@ from ..reductions.arg_extrema import argmax
 from ..reductions.reduce import reduce_sum
 from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from ..shaping.filling import full_like
+from . import by_blocks
 from .lu_factors import lu
 from .matrices import (
     INT32,
@@ -153,6 +154,9 @@ def _eigh_loops(b: Builder, x: Any, *, lower: bool, **_: Any) -> list[Any]:
     work_size = max(1, 2 * n + n * n, (BLOCK + 1) * n) if hermitian else max(1, 1 + 6 * n + 2 * n * n, (BLOCK + 2) * n)
     real_size, int_size = max(1, 1 + 5 * n + 2 * n * n), max(1, 3 + 5 * n)
 
+    if vectors == "V" and by_blocks.pays(batch, n, n):
+        return _large_eigh(b, x, dtype, "L" if lower else "U")
+
     def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         v, w, failed = outs
         with each_matrix(nest, batch) as at:
@@ -172,6 +176,29 @@ def _eigh_loops(b: Builder, x: Any, *, lower: bool, **_: Any) -> list[Any]:
                           body)
     return [in_dtype(b, unless(b, failed, by_columns(b, v)), dtype),
             in_dtype(b, unless(b, failed, w), real_dtype(dtype))]
+
+
+def _large_eigh(b: Builder, x: Any, dtype: Any, triangle: str) -> list[Any]:
+    """The same by blocks, of the matrix with a power of two taken out, which squares of elements could not bear."""
+    *batch, n, _ = x.shape
+    real_type = real_dtype(x.dtype)
+    zero = b.const(0, real_type)
+    (largest,) = b.reduce(tuple(batch), [n, n], [real_type], "max", (zero,),
+                          lambda i, r: (b.max(*(b.abs(part(x.at([*i, *r]))) for part in (b.real, b.imag))),))
+
+    transposed = b.value(x.shape, x.dtype, lambda index: b.mul(
+        x.at((*index[:-2], index[-1], index[-2])), b.cast(b.binade(largest.at(index[:-2]))[1], x.dtype)))
+
+    def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        factors, w, v, failed = outs
+        with each_matrix(nest, batch) as at:
+            by_blocks.eigen(b, nest, factors, w, v, failed, at, triangle)
+
+    _, w, v, failed = b.nest([(x.shape, x.dtype, transposed), ((*batch, n), real_type), (x.shape, x.dtype),
+                              (tuple(batch), INT32)], body)
+    scaled = b.value(w.shape, w.dtype, lambda index: b.mul(w.at(index), b.binade(largest.at(index[:-1]))[0]))
+    return [in_dtype(b, unless(b, failed, by_columns(b, v)), dtype),
+            in_dtype(b, unless(b, failed, scaled), real_dtype(dtype))]
 
 
 rules.loops[eigh_p] = _eigh_loops

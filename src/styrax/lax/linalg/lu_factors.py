@@ -21,7 +21,7 @@ from ..indexing.gather import take_along
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import pad
-from . import in_lanes
+from . import by_blocks, in_lanes
 from .matrices import (
     INT32,
     Routine,
@@ -94,12 +94,14 @@ def _lu_loops(b: Builder, x: Any) -> list[Any]:
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         factors, pivots, permutation = outs
         with each_matrix(n, batch) as at:
-            if steps:
+            if by_blocks.pays(batch, rows, columns):
+                by_blocks.lu(b, n, factors, pivots, at)
+            elif steps:
                 info = n.scratch((1,), INT32)
                 Routine(b, n, "getrf", x.dtype)(rows, columns, place_of(b, factors, at), rows,
                                                 place_of(b, pivots, at), info, writes=[factors, pivots, info])
-                with n.loop(steps) as i:
-                    n.store(pivots, [*at, i], b.sub(n.load(pivots, [*at, i]), b.const(1, INT32)))
+            with n.loop(steps) as i:
+                n.store(pivots, [*at, i], b.sub(n.load(pivots, [*at, i]), b.const(1, INT32)))
             _exchanges(b, n, pivots, permutation, at, steps, rows)
 
     transposed = by_columns(b, x)

@@ -22,7 +22,7 @@ from ..indexing.gather import take_along
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.joining import concatenate
-from . import in_lanes
+from . import by_blocks, in_lanes
 from .matrices import (
     INT32,
     Routine,
@@ -121,7 +121,9 @@ def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_ma
             if order:
                 with nest.loop(n) as j:
                     nest.store(order[0], [*at, j], b.const(0, INT32))
-            if k:
+            if not order and by_blocks.pays(batch, m, n):
+                by_blocks.qr(b, nest, factors, nest.scratch((k,), x.dtype), at, q)
+            elif k:
                 tau, work = nest.scratch((k,), x.dtype), nest.scratch((work_size,), x.dtype)
                 info = nest.scratch((1,), INT32)
                 place = place_of(b, factors, at)
@@ -207,7 +209,9 @@ def _geqrf_loops(b: Builder, x: Any) -> list[Any]:
     def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         factors, taus = outs
         with each_matrix(nest, batch) as at:
-            if k:
+            if by_blocks.pays(batch, m, n):
+                by_blocks.qr(b, nest, factors, taus, at)
+            elif k:
                 work, info = nest.scratch((work_size,), x.dtype), nest.scratch((1,), INT32)
                 Routine(b, nest, "geqrf", x.dtype)(m, n, place_of(b, factors, at), m, place_of(b, taus, at), work,
                                                    work_size, info, writes=[factors, taus, work, info])

@@ -21,7 +21,7 @@ from ..elementwise.arithmetic import neg
 from ..elementwise.functions import conj
 from ..shaping.broadcasting import expand_dims, squeeze
 from ..shaping.reshaping import reshape, transpose
-from . import in_lanes
+from . import by_blocks, in_lanes
 from .matrices import (
     Routine,
     band,
@@ -45,7 +45,7 @@ triangular_solve_p = Primitive("triangular_solve")
 triangular_solve_p.declare(sharding=sharding_rules.behind_batch(), factors=factor_rules.behind_batch())
 
 UNROLLED = 8  # triangles up to this size are solved without loops over them
-PANEL = 256  # right-hand sides that one call takes
+SHORTEST = 64  # right-hand sides that are worth two calls
 
 
 @result_types(triangular_solve_p)
@@ -237,7 +237,8 @@ def _by_blas(b: Builder, a: Any, rhs: Any, left_side: bool, lower: bool, transpo
     side, triangle = ("R" if left_side else "L"), ("U" if lower else "L")
     operation = "N" if not transpose_a else "C" if conjugate_a else "T"
     diagonal = "U" if unit_diagonal else "N"
-    whole = math.prod(batch) != 1 or not isinstance(others, int) or others <= PANEL
+    whole = math.prod(batch) != 1 or not isinstance(others, int) or others < SHORTEST
+    panel = 0 if whole else by_blocks.panel(others)
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (out,), (matrix,) = outs, ins
@@ -258,9 +259,9 @@ def _by_blas(b: Builder, a: Any, rhs: Any, left_side: bool, lower: bool, transpo
             if whole:
                 solve(at, b.index(0), others)
             else:
-                with n.loop(-(-others // PANEL), parallel=True) as p:
-                    start = b.mul(p, b.index(PANEL))
-                    solve(at, start, b.min(b.index(PANEL), b.sub(b.index(others), start)))
+                with n.loop(-(-others // panel), parallel=True) as p:
+                    start = b.mul(p, b.index(panel))
+                    solve(at, start, b.min(b.index(panel), b.sub(b.index(others), start)))
 
     return b.nest([(rhs.shape, rhs.dtype, rhs)], body, inputs=[a])[0]
 
