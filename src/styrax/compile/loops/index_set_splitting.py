@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..costs import THREADED, instructions, size
 from ..ir.expr import BOOL, INDEX, Expr, coefficient, const_value, walk
@@ -83,8 +83,27 @@ def run(program: Program) -> Program:
     little = max(LITTLE, sum(works) / SHARE) if math.isfinite(sum(works)) else LITTLE
     out: list[Statement] = []
     for statement, work in zip(program.statements, works, strict=True):
-        out += rewrite([statement], functools.partial(split, b, work, work < little))
+        out += _split_all([statement], functools.partial(split, b, work, work < little))
     return program.with_statements(out)
+
+
+def _split_all(body: list[Statement], cut: Callable[[Statement], list[Statement]]) -> list[Statement]:
+    """Statements with their loops cut, outer ones first: pieces in which nothing is asked any more stay whole. An outer
+    loop whose pieces are too long in the end is left as it is."""
+    def inside(s: Statement) -> Statement:
+        old = s.bodies()
+        new = [_split_all(inner, cut) for inner in old]
+        return s if all(x is y for x, y in zip(old, new, strict=True)) else s.with_bodies(new)
+
+    out: list[Statement] = []
+    for statement in body:
+        pieces = [inside(piece) for piece in cut(statement)]
+        if len(pieces) > 1 and any(isinstance(s, Loop) for s in statements(statement.bodies()[0])):
+            whole = inside(statement)
+            if size(pieces) > max(LONGEST, size([whole])):
+                pieces = [whole]
+        out += pieces
+    return body if len(out) == len(body) and all(x is y for x, y in zip(out, body, strict=True)) else out
 
 
 def split(b: Builder, work: float, little: bool, loop: Statement) -> list[Statement]:
