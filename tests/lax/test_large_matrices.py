@@ -155,6 +155,39 @@ def test_eigh_of_zeros_and_of_no_numbers():
     assert np.isnan(linalg.eigh(np.full((LARGE, LARGE), np.nan, np.float32))[1]).all()
 
 
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES[:4])
+@pytest.mark.parametrize("shape", [*SHAPES[:4], (LARGE, 2 * LARGE), (2 * LARGE, LARGE)])
+def test_svd(shape, dtype, full):
+    x = draw(shape, dtype)
+    u, s, vh = styrax.jit(lambda x: linalg.svd(x, full_matrices=full))(x)
+    assert s.dtype == np.finfo(dtype).dtype and u.dtype == vh.dtype == x.dtype
+    want, k = np.linalg.svd(wide(x), full_matrices=full), min(shape)
+    u, s, vh = wide(u), wide(s), wide(vh)
+    assert [v.shape for v in (u, s, vh)] == [v.shape for v in want]
+    close(s, want[1], dtype, max(shape))
+    close(u[:, :k] * s @ vh[:k], wide(x), dtype, max(shape))
+    close(u.conj().T @ u, np.eye(u.shape[1]), dtype, max(shape))
+    close(vh @ vh.conj().T, np.eye(len(vh)), dtype, max(shape))
+
+
+def test_svd_of_deficient_matrices():
+    x = np.ones((LARGE + 8, LARGE), np.float32)
+    u, s, vh = map(wide, linalg.svd(x, full_matrices=True))
+    close(s, np.linalg.svd(x)[1].astype(float), "float32", LARGE)
+    close(u.T @ u, np.eye(LARGE + 8), "float32", LARGE)
+    np.testing.assert_array_equal(linalg.svd(np.zeros((LARGE, LARGE), np.float32))[1], 0)
+    x[3, 5] = np.nan
+    assert all(np.isnan(v).all() for v in linalg.svd(x))
+
+
+@pytest.mark.parametrize("scale", [1e-33, 1e-30, 1e30, 1e35])
+def test_svd_of_numbers_without_squares(scale):
+    x = np.asarray(draw((LARGE, LARGE + 9), "float32"))
+    close(wide(linalg.svd(x * np.float32(scale))[1]) / float(np.float32(scale)), np.linalg.svd(wide(x))[1], "float32",
+          LARGE)
+
+
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("count", [1, 63, 64, 100, 257, 600])
 def test_triangular_solve(count, left):
@@ -186,7 +219,7 @@ def test_bits_are_the_same_on_any_number_of_threads():
 import hashlib, numpy as np, styrax, styrax.numpy as jnp
 a = np.random.default_rng(0).normal(size=({LARGE + 60}, {LARGE + 60})).astype(np.float32)
 s = a @ a.T + np.eye(len(a), dtype=np.float32)
-found = [jnp.linalg.cholesky(s), *jnp.linalg.qr(a), *jnp.linalg.eigh(s), jnp.linalg.solve(a, s)]
+found = [jnp.linalg.cholesky(s), *jnp.linalg.qr(a), *jnp.linalg.eigh(s), *jnp.linalg.svd(a), jnp.linalg.solve(a, s)]
 print(hashlib.sha256(b"".join(np.asarray(x).tobytes() for x in found)).hexdigest())
 """
     bits = [subprocess.run([sys.executable, "-c", code], env={**os.environ, "STYRAX_NUM_THREADS": str(n)},
