@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 BLOCK = 48  # columns of a block
 BLOCKS = 4  # the fewest that are worth it
 PANEL = 128  # columns of a panel whose columns do not depend on one another, at most
-LONG = 2  # times as many rows as columns: a triangular factor is worth computing before singular vectors
 TRIANGLES = 64 * 65  # elements that LAPACK's products of reflections want besides
 TALL = 8  # times as many rows as columns: factorising blocks is nearly all the work
 
@@ -161,36 +160,12 @@ def qr(b: Builder, n: Nest, x: Any, tau: Any, at: list[Any], q: Any = None) -> N
         reflected(product, "N", k, start, count, column, wide, j)
 
 
-class Reflections:
-    """Products of a matrix with reflections that LAPACK left in another one, panel by panel of its columns, or of its
-    rows: the threads share the panels."""
-
-    def __init__(self, b: Builder, n: Nest, name: str, dtype: Any, count: int):
-        self.b, self.n, self.count = b, n, count
-        self.routine = Routine(b, n, ("un" if is_complex(dtype) else "or") + name, dtype)
-        self.wide = panel(count)
-        self.panels = -(-count // self.wide)
-        self.room = self.wide * BLOCK + TRIANGLES
-        self.work, self.statuses = n.scratch((self.panels * self.room,), dtype), n.scratch((self.panels,), INT32)
-
-    @contextmanager
-    def each_panel(self) -> Iterator[tuple[Any, Any, list[Any]]]:
-        """The first row or column of each, how many it has, and the last arguments of its call."""
-        b = self.b
-        with self.n.loop(self.panels, parallel=True) as p:
-            first = b.mul(p, b.index(self.wide))
-            wide = b.min(b.index(self.wide), b.sub(b.index(self.count), first))
-            yield first, wide, [(self.work, b.mul(p, b.index(self.room))), self.room, (self.statuses, p)]
-
-    def written(self, value: Any) -> list[Any]:
-        return [value, self.work, self.statuses]
-
-
 def eigen(b: Builder, n: Nest, x: Any, w: Any, v: Any, info: Any, at: list[Any], triangle: str) -> None:
     """Eigenvalues w and eigenvectors v, by columns, of a Hermitian x, given by one triangle, which it overwrites: its
-    tridiagonal form, divide and conquer on that, and reflections of vectors."""
+    tridiagonal form, divide and conquer on that, and reflections of vectors, which the threads share."""
     f, z, size, real = Columns(b, n, x, at), Columns(b, n, v, at), x.shape[-1], w.dtype
-    hermitian, status = is_complex(x.dtype), n.scratch((1,), INT32)
+    hermitian = is_complex(x.dtype)
+    place, status = [*at], n.scratch((1,), INT32)
     off, tau = n.scratch((size,), real), n.scratch((size,), x.dtype)
     work, ints = n.scratch((1 + 4 * size + size * size,), x.dtype), n.scratch((3 + 5 * size,), INT32)
     numbers = n.scratch((1 + 4 * size + 2 * size * size,), real) if hermitian else None
@@ -201,41 +176,14 @@ def eigen(b: Builder, n: Nest, x: Any, w: Any, v: Any, info: Any, at: list[Any],
     f.routine("stedc")(
         "I", size, place_of(b, w, at), off, z.element(0, 0), size, work, 1 + 4 * size + size * size, *more, ints,
         3 + 5 * size, status, writes=[w, off, v, work, ints, status, *more[:1]])
-    n.store(info, at, n.load(status, [b.index(0)]))
-    turned = Reflections(b, n, "mtr", x.dtype, size)
-    with turned.each_panel() as (column, wide, last):
-        turned.routine("L", triangle, "N", size, wide, f.element(0, 0), size, tau, z.element(0, column), size, *last,
-                       reads=[x, tau], writes=turned.written(v))
-
-
-def singular(b: Builder, n: Nest, x: Any, s: Any, u: Any, vh: Any, info: Any, at: list[Any]) -> None:
-    """Singular values s of x, given by columns, which it overwrites, and its singular vectors u and vh, by columns:
-    its bidiagonal form, divide and conquer on that, and reflections of vectors."""
-    f, left, right = Columns(b, n, x, at), Columns(b, n, u, at), Columns(b, n, vh, at)
-    (columns, rows), real = x.shape[-2:], s.dtype
-    k = min(rows, columns)
-    off, status, nothing = n.scratch((k,), real), n.scratch((1,), INT32), n.scratch((1,), real)
-    tau_left, tau_right = n.scratch((k,), x.dtype), n.scratch((k,), x.dtype)
-    room = (rows + columns) * BLOCK
-    work, numbers = n.scratch((room,), x.dtype), n.scratch((3 * k * k + 4 * k,), real)
-    ints, small = n.scratch((8 * k,), INT32), [n.scratch((k, k), real) for _ in range(2)]
-    f.routine("gebrd")(rows, columns, f.element(0, 0), rows, place_of(b, s, at), off, tau_left, tau_right, work, room,
-                       status, writes=[x, s, off, tau_left, tau_right, work, status])
-    Routine(b, n, "bdsdc", real)(
-        "U" if rows >= columns else "L", "I", k, place_of(b, s, at), off, small[0], k, small[1], k, nothing, status,
-        numbers, ints, status, writes=[s, off, *small, nothing, numbers, ints, status])
-    n.store(info, at, n.load(status, [b.index(0)]))
-    for whole, inner in ((left, small[0]), (right, small[1])):
-        with n.loop(whole.count, parallel=True) as j, n.loop(whole.rows) as i:
-            inside = b.and_(b.lt(i, b.index(k)), b.lt(j, b.index(k)))
-            eye = b.select(b.eq(i, j), b.const(1, real), b.const(0, real))
-            n.store(whole.value, [*at, j, i], b.cast(b.load_if(inside, inner, [j, i], eye), x.dtype))
-    turned = Reflections(b, n, "mbr", x.dtype, left.count)
-    with turned.each_panel() as (column, wide, last):
-        turned.routine("Q", "L", "N", rows, wide, columns, f.element(0, 0), rows, tau_left, left.element(0, column),
-                       rows, *last, reads=[x, tau_left], writes=turned.written(u))
-    turned = Reflections(b, n, "mbr", x.dtype, right.rows)
-    with turned.each_panel() as (row, wide, last):
-        turned.routine("P", "R", "C" if is_complex(x.dtype) else "T", wide, columns, rows, f.element(0, 0), rows,
-                       tau_right, right.element(row, 0), right.rows, *last, reads=[x, tau_right],
-                       writes=turned.written(vh))
+    n.store(info, place, n.load(status, [b.index(0)]))
+    wide, statuses = panel(size), n.scratch((size,), INT32)
+    room = wide * BLOCK + TRIANGLES
+    panels = -(-size // wide)
+    rooms = n.scratch((panels * room,), x.dtype)
+    with n.loop(panels, parallel=True) as p:
+        column = b.mul(p, b.index(wide))
+        count = b.min(b.index(wide), b.sub(b.index(size), column))
+        f.routine("unmtr" if hermitian else "ormtr")(
+            "L", triangle, "N", size, count, f.element(0, 0), size, tau, z.element(0, column), size,
+            (rooms, b.mul(p, b.index(room))), room, (statuses, p), reads=[x, tau], writes=[v, rooms, statuses])

@@ -37,7 +37,6 @@ from .matrices import (
     check_square,
     complex_dtype,
     each_matrix,
-    greatest_part,
     identity,
     in_dtype,
     is_complex,
@@ -183,7 +182,10 @@ def _large_eigh(b: Builder, x: Any, dtype: Any, triangle: str) -> list[Any]:
     """The same by blocks, of the matrix with a power of two taken out, which squares of elements could not bear."""
     *batch, n, _ = x.shape
     real_type = real_dtype(x.dtype)
-    largest = greatest_part(b, x)
+    zero = b.const(0, real_type)
+    (largest,) = b.reduce(tuple(batch), [n, n], [real_type], "max", (zero,),
+                          lambda i, r: (b.max(*(b.abs(part(x.at([*i, *r]))) for part in (b.real, b.imag))),))
+
     transposed = b.value(x.shape, x.dtype, lambda index: b.mul(
         x.at((*index[:-2], index[-1], index[-2])), b.cast(b.binade(largest.at(index[:-2]))[1], x.dtype)))
 

@@ -195,19 +195,6 @@ def not_finite(b: Builder, value: Any) -> Any:
     return found
 
 
-def greatest_part(b: Builder, value: Any) -> Any:
-    """The largest absolute value of the parts of elements, matrix by matrix."""
-    *batch, rows, columns = value.shape
-    zero = b.const(0, real_dtype(value.dtype))
-
-    def part(x: Any) -> Any:
-        return b.max(b.abs(b.real(x)), b.abs(b.imag(x))) if is_complex(value.dtype) else b.abs(x)
-
-    (largest,) = b.reduce(tuple(batch), [rows, columns], [zero.dtype], "max", (zero,),
-                          lambda i, r: (part(value.at([*i, *r])),))
-    return largest
-
-
 def zeros_for(b: Builder, flawed: Any, value: Any) -> Any:
     """A value with zeros in the matrices of a batch that are flawed."""
     return b.value(value.shape, value.dtype, lambda index: b.select(

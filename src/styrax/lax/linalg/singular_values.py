@@ -21,7 +21,6 @@ from ..casting import convert_element_type
 from ..elementwise.arithmetic import add, div, mul, sub
 from ..elementwise.comparisons import eq
 from ..elementwise.functions import real
-from . import by_blocks
 from .eigen import columns_of, diagonal, rows_of
 from .matrices import (
     INT32,
@@ -32,7 +31,6 @@ from .matrices import (
     check_inexact,
     check_rank,
     each_matrix,
-    greatest_part,
     identity,
     in_dtype,
     is_complex,
@@ -164,36 +162,12 @@ def _svd_loops(b: Builder, x: Any, *, full_matrices: bool, compute_uv: bool, **_
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     flawed = not_finite(b, x)
-    if compute_uv and by_blocks.pays(batch, m, n) and longest < by_blocks.LONG * k:
-        return [in_dtype(b, unless(b, flawed, v), d) for v, d in zip(
-            _large_svd(b, zeros_for(b, flawed, x), columns, rows), (real_dtype(dtype), dtype, dtype), strict=True)]
     transposed = by_columns(b, zeros_for(b, flawed, x))
     made = [(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32), *vectors]
     factored, s, failed, *uv = b.nest(made, body)
     s, *uv = (unless(b, flawed, unless(b, failed, v)) for v in (s, *(by_columns(b, v) for v in uv)))
     values = in_dtype(b, s, real_dtype(dtype))
     return [values, *(in_dtype(b, v, dtype) for v in uv)] if compute_uv else [values] * len(b.avals_out)
-
-
-def _large_svd(b: Builder, x: Any, columns: int, rows: int) -> list[Any]:
-    """The same by blocks, of the matrix with a power of two taken out, which squares of elements could not bear: x lies
-    in memory as its transpose does by columns, whose vectors are the others by rows."""
-    *batch, m, n = x.shape
-    part = real_dtype(x.dtype)
-    largest = greatest_part(b, x)
-    scaled = b.value(x.shape, x.dtype, lambda index: b.mul(
-        x.at(index), b.cast(b.binade(largest.at(index[:-2]))[1], x.dtype)))
-
-    def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
-        factors, s, u, vh, failed = outs
-        with each_matrix(nest, batch) as at:
-            by_blocks.singular(b, nest, factors, s, vh, u, failed, at)
-
-    made = [(x.shape, x.dtype, scaled), ((*batch, min(m, n)), part), ((*batch, m, columns), x.dtype),
-            ((*batch, rows, n), x.dtype), (tuple(batch), INT32)]
-    _, s, u, vh, failed = b.nest(made, body)
-    values = b.value(s.shape, part, lambda index: b.mul(s.at(index), b.binade(largest.at(index[:-1]))[0]))
-    return [unless(b, failed, v) for v in (values, u, vh)]
 
 
 rules.loops[svd_p] = _svd_loops
