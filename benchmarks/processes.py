@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,13 +90,17 @@ def surroundings(settings: Settings, source: Path = ROOT / "src") -> dict[str, s
     return environment
 
 
+LOOK = 1e-2  # seconds between two looks at what a process has used, which the system counts in ticks
+RESTLESS = 0.5  # seconds after which others do not wait for it any longer
+
+
 class Process:
     """A measuring process: what it found at its start, then series of calls on demand.
 
     Raises `Failed` where it does not finish, and where `import jax` gives another package than it is to measure.
     """
 
-    __slots__ = ("_errors", "_process", "_timeout", "_timer", "found")
+    __slots__ = ("_errors", "_process", "_tasks", "_timeout", "_timer", "found")
 
     def __init__(
         self,
@@ -114,6 +119,7 @@ class Process:
             text=True,
             preexec_fn=settings.pin,
         )
+        self._tasks = Path(f"/proc/{self._process.pid}/task")
         self._timer = threading.Timer(settings.timeout, self._process.kill)
         self._timer.start()
         self._timeout = settings.timeout
@@ -145,7 +151,27 @@ class Process:
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # `_line` tells why
-        return self._line()
+        answer = self._line()
+        self._rest()
+        return answer
+
+    def _rest(self) -> None:
+        """Waits until the threads of the process rest: those of some libraries turn in place for long after their last
+        work, on cores that the next process is to have."""
+        end = time.monotonic() + RESTLESS
+        used = self._used()
+        while time.monotonic() < end:
+            time.sleep(LOOK)
+            before, used = used, self._used()
+            if used - before < LOOK / 10:
+                return
+
+    def _used(self) -> float:
+        """Seconds that cores have spent on the process's threads, where the system tells."""
+        try:
+            return sum(int(path.read_text().split()[0]) for path in self._tasks.glob("*/schedstat")) / 1e9
+        except (OSError, ValueError, IndexError):  # also: a thread has ended meanwhile
+            return 0.0
 
     def series(self, number: int) -> tuple[float, float]:
         wall, cpu = self.ask(str(number))

@@ -17,6 +17,7 @@ from .processes import Failed, Process, Settings, program
 from .workloads.catalog import Shape, Workload
 
 SERIES = 2e-3  # seconds that a series of calls takes at least
+WARM = 5  # as many series of calls before one that counts
 TURNS = 6  # of each engine in a pair of processes, at least: as many as an interval needs
 MANY_TURNS = 40
 
@@ -136,7 +137,7 @@ def steady(
     turn = 0
     while turn < turns or time.monotonic() < end and turn < MANY_TURNS:
         for engine in series if turn % 2 == 0 else reversed(series):
-            series[engine](1)  # brings its memory back into the caches
+            series[engine](WARM * calls[engine])  # brings its memory back into the caches, and wakes its threads
             row.add(engine, {"steady": series[engine](calls[engine])[0] / calls[engine]}, {"steady": "steady"})
         turn += 1
 

@@ -13,6 +13,7 @@ FAMILIES = (
     "indexing",
     "contractions",
     "convolutions",
+    "factorisations",
     "fourier",
     "kernels",
     "layers",
