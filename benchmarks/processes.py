@@ -151,9 +151,12 @@ class Process:
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # `_line` tells why
-        answer = self._line()
+        return self._line()
+
+    def series(self, number: int) -> tuple[float, float]:
+        wall, cpu = self.ask(str(number))
         self._rest()
-        return answer
+        return wall, cpu
 
     def _rest(self) -> None:
         """Waits until the threads of the process rest: those of some libraries turn in place for long after their last
@@ -172,10 +175,6 @@ class Process:
             return sum(int(path.read_text().split()[0]) for path in self._tasks.glob("*/schedstat")) / 1e9
         except (OSError, ValueError, IndexError):  # also: a thread has ended meanwhile
             return 0.0
-
-    def series(self, number: int) -> tuple[float, float]:
-        wall, cpu = self.ask(str(number))
-        return wall, cpu
 
     def more_time(self) -> None:
         """From now on it may take as long again as was allowed for all."""
