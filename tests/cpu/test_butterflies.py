@@ -9,7 +9,7 @@ import pytest
 
 from styrax.cpu import butterflies, llvm
 
-M, STRIDE, WIDTH = 3, 2, 16
+STRIDE, WIDTH = 2, 16
 
 
 def placed(z: np.ndarray, kind: str, exchanged: bool) -> np.ndarray:
@@ -31,18 +31,19 @@ def taken(numbers: np.ndarray, kind: str, exchanged: bool) -> np.ndarray:
 @pytest.mark.parametrize("radix", [2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17, 31])
 def test_passes(radix, source, target, factors, size, lanes):
     rng, dtype = np.random.default_rng([radix, size, lanes]), np.dtype(f"f{size}")
-    points = radix * M * STRIDE
+    m = 3 if factors == "some" else 1  # the last pass has none
+    points = radix * m * STRIDE
 
     def drawn(*shape: int) -> np.ndarray:
         return (rng.standard_normal((*shape, 2)).astype(dtype) @ np.array([1, 1j], f"c{2 * size}"))
 
-    x, factor, turns = drawn(points, WIDTH), drawn(M, radix), drawn(points, WIDTH)
+    x, factor, turns = drawn(points, WIDTH), drawn(m, radix), drawn(points, WIDTH)
     if factors == "some":
         factor[:, 0] = 1  # which is not multiplied with
     exchanged = source == "pairs"
     scale = dtype.type(0.75)
     root = np.exp(-2j * np.pi * (np.outer(np.arange(radix), np.arange(radix)) % radix) / radix)
-    lines = x.astype(np.complex128).reshape(radix, M, STRIDE, WIDTH)  # j, p, q
+    lines = x.astype(np.complex128).reshape(radix, m, STRIDE, WIDTH)  # j, p, q
     expected = np.einsum("jk,jpqw->pkqw", root, lines)
     expected *= factor[:, :, None, None] if factors == "some" else scale
     expected = expected.reshape(points, WIDTH)
@@ -51,16 +52,16 @@ def test_passes(radix, source, target, factors, size, lanes):
 
     memory, end = placed(x, source, exchanged), placed(0 * x, target, exchanged)
     tables = [placed(factor, "apart", False), placed(turns, "apart", False)]
-    counts = [M, STRIDE, WIDTH, WIDTH, points * WIDTH, int(exchanged), WIDTH, points * WIDTH, int(exchanged),
-              WIDTH, points * WIDTH]
+    ends = [[WIDTH, 0, int(exchanged)] if kind == "pairs" else [WIDTH, points * WIDTH, 0] for kind in (source, target)]
+    counts = [m, STRIDE, WIDTH, *ends[0], *ends[1], *((WIDTH, points * WIDTH) if target == "turned" else (0, 0))]
     symbol = f"pass_{radix}_{source}_{target}_{factors}_{size}_{lanes}"
     results = []
-    for quick, level in ((False, 1), (True, llvm.BRIEFEST)):
-        text = butterflies.source(symbol, quick)
-        assert text is not None
-        library = llvm.load(text, symbol, level=level)
+    for name, level in ((symbol, 1), (butterflies.any_kind(symbol), llvm.BRIEFEST)):
+        text = butterflies.source(name)
+        assert text is not None and (level == 1 or (name == symbol) == (radix > butterflies.WRITTEN_OUT))
+        library = llvm.load(text, name, level=level)
         number = ctypes.c_float if size == 4 else ctypes.c_double
-        call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 11, number)(library.address(symbol))
+        call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 11, number)(library.address(name))
         out = end.copy()
         call(memory.ctypes.data, out.ctypes.data, *(table.ctypes.data for table in tables), *counts, scale)
         results.append(out)

@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -37,8 +36,8 @@ from .on_demand import Family
 Pair = tuple[str, str]  # the names of both parts of a complex number
 _TYPES = {4: "float", 8: "double"}
 _NAME = re.compile(r"pass_(\d+)_(pairs|apart)_(pairs|apart|turned)_(some|none)_(4|8)_(\d+)")
+_ANY = re.compile(r"pass_(\d+)_any_(4|8)_(\d+)")
 WRITTEN_OUT = 13  # the largest radix whose butterfly is straight-line code
-LOOPED = 4  # the smallest radix whose quick code is shorter with loops (measured: 0.6 to 0.95 of LLVM's time)
 _COUNTS = ("m", "stride", "width", "source_unit", "source_part", "source_exchanged", "target_unit", "target_part",
            "target_exchanged", "turns_unit", "turns_part")
 
@@ -251,21 +250,29 @@ class _Pass(_Block):
     def _load(self, start: str, at: str, exchanged: str) -> Pair:
         if self.source == "apart":
             return self._apart(start, at, "%source_part")
-        first = self.op(f"getelementptr {{ {self.t}, {self.t} }}, ptr {start}, i64 {at}")
+        return self._sorted(self.op(f"getelementptr {{ {self.t}, {self.t} }}, ptr {start}, i64 {at}"), exchanged)
+
+    def _sorted(self, first: str, exchanged: str) -> Pair:
+        """The parts of complex numbers that lie as such."""
         halves = [self._at(first, i, load=True) for i in (0, 1)]
         if self.lanes > 1:
             halves = [self._picked(halves, range(part, 2 * self.lanes, 2)) for part in (0, 1)]
         return self._exchanged((halves[0], halves[1]), exchanged)
 
     def _store(self, value: Pair, start: str, at: str, exchanged: str) -> None:
+        if self.target == "pairs":
+            self._mix(value, self.op(f"getelementptr {{ {self.t}, {self.t} }}, ptr {start}, i64 {at}"), exchanged)
+        else:
+            self._store_apart(value, self.op(f"getelementptr {self.t}, ptr {start}, i64 {at}"))
+
+    def _store_apart(self, value: Pair, re: str) -> None:
+        im = self.op(f"getelementptr {self.t}, ptr {re}, i64 %target_part")
+        for x, to in zip(value, (re, im), strict=True):
+            self.lines.append(f"  store {self.v} {x}, ptr {to}, align {self.dtype.itemsize}")
+
+    def _mix(self, value: Pair, first: str, exchanged: str) -> None:
+        """Stores both parts as complex numbers."""
         align = self.dtype.itemsize
-        if self.target != "pairs":
-            re = self.op(f"getelementptr {self.t}, ptr {start}, i64 {at}")
-            im = self.op(f"getelementptr {self.t}, ptr {re}, i64 %target_part")
-            for x, to in zip(value, (re, im), strict=True):
-                self.lines.append(f"  store {self.v} {x}, ptr {to}, align {align}")
-            return
-        first = self.op(f"getelementptr {{ {self.t}, {self.t} }}, ptr {start}, i64 {at}")
         halves = list(self._exchanged(value, exchanged))
         if self.lanes > 1:
             orders = [[i // 2 + i % 2 * self.lanes for i in range(half, half + self.lanes)] for half in (0, self.lanes)]
@@ -296,13 +303,21 @@ class _Pass(_Block):
 
 
 class _LoopedPass(_Pass):
-    """A pass whose butterflies reach points and finish results in loops: less text, and more of it runs."""
+    """A pass whose butterflies reach points, or finish results, in loops: less text, and more of it runs."""
+
+    def ends(self) -> Sequence[str]:
+        """What a butterfly reaches."""
+        return ("source", "target", "turns") if self.target == "turned" else ("source", "target")
+
+    def asked(self) -> None:
+        """The lines of what is asked once."""
 
     def body(self) -> None:
-        ends = ("source", "target", "turns") if self.target == "turned" else ("source", "target")
+        ends = self.ends()
         self.numbers = {end: 2 if kind == "pairs" else 1
                         for end, kind in (("source", self.source), ("target", self.target))}
         self.lines += ["entry:", f"  %kept = alloca [{self.vectors()} x {self.v}], align 64"]
+        self.asked()
         self.by = self.splat("%scale")
         self.across = {end: self.op(f"mul i64 %stride, %{end}_unit") for end in ends}
         self.step = self.op(f"mul i64 %m, {self.across['source']}")
@@ -328,16 +343,7 @@ class _LoopedPass(_Pass):
 
     def butterfly(self) -> None:
         """The lines of one; the last block is `end_k`."""
-        self.lines += ["  br label %gather", "gather:", "  %j = phi i64 [ 0, %next_lanes ], [ %j1, %gather ]"]
-        self._keep(self._point("%j"), self.op("mul i64 %j, 2"))
-        self._again("j", 1, str(self.radix), "gather", "transform")
-        values = self.dft([self._pair(self._kept(str(2 * j), 2)) for j in range(self.radix)])
-        self._finish(values[0], "0")
-        for k in range(1, self.radix):
-            self._keep(values[k], str(2 * k))
-        self.lines += ["  br label %next_k", "next_k:", "  %k = phi i64 [ 1, %transform ], [ %k1, %next_k ]"]
-        self._finish(self._pair(self._kept(self.op("mul i64 %k, 2"), 2)), "%k")
-        self._again("k", 1, str(self.radix), "next_k", "end_k")
+        raise NotImplementedError
 
     @staticmethod
     def _pair(values: Sequence[str]) -> Pair:
@@ -379,6 +385,75 @@ class _LoopedPass(_Pass):
 
     def _kept(self, first: str, count: int) -> list[str]:
         return [self.op(f"load {self.v}, ptr {place}") for place in self._places(first, count)]
+
+
+class _AnyPass(_LoopedPass):
+    """A pass between ends of any kind, in the middle or the last: what differs is asked at each point. A program that
+    may run once has this function compiled for all of a radix."""
+
+    def __init__(self, symbol: str, radix: int, size: int, lanes: int):
+        super().__init__(symbol, radix, "pairs", "pairs", True, size, lanes)
+
+    def ends(self) -> Sequence[str]:
+        return ("source", "target", "turns")
+
+    def asked(self) -> None:
+        for end in ("source", "target"):  # parts of complex numbers do not lie apart
+            self.lines += [f"  %{end}_pairs = icmp eq i64 %{end}_part, 0",
+                           f"  %{end}_numbers = select i1 %{end}_pairs, i64 2, i64 1"]
+        self.lines += ["  %last = icmp eq i64 %m, 1", "  %turned = icmp ne i64 %turns_part, 0"]
+
+    def butterfly(self) -> None:
+        self.lines += ["  br label %gather", "gather:", "  %j = phi i64 [ 0, %next_lanes ], [ %j1, %read ]"]
+        self._keep(self._read(), self.op("mul i64 %j, 2"))
+        self._again("j", 1, str(self.radix), "gather", "transform")
+        values = self.dft([self._pair(self._kept(str(2 * j), 2)) for j in range(self.radix)])
+        for k, value in enumerate(values):
+            self._keep(value, str(2 * k))
+        self.lines += ["  br label %next_k", "next_k:", "  %k = phi i64 [ 0, %transform ], [ %k1, %written ]"]
+        plain = self._pair(self._kept(self.op("mul i64 %k, 2"), 2))
+        self.lines += ["  br i1 %last, label %scale_it, label %in_the_middle", "scale_it:"]
+        scaled = self.mul(plain[0], self.by), self.mul(plain[1], self.by)
+        self.lines += ["  br label %made", "in_the_middle:", "  %first = icmp eq i64 %k, 0",
+                       "  br i1 %first, label %made, label %multiply", "multiply:"]
+        product = self.times(plain, self._factor("%k"))
+        self.lines += ["  br label %made", "made:"]
+        made = self._either(("scale_it", scaled), ("in_the_middle", plain), ("multiply", product))
+        self.lines += ["  br i1 %turned, label %turn, label %write", "turn:"]
+        turn = self.times(made, self._apart(self._start("turns", "%k"), self.at["turns"], "%turns_part"))
+        self.lines += ["  br label %write", "write:"]
+        self._write(self._either(("made", made), ("turn", turn)))
+        self._again("k", 1, str(self.radix), "next_k", "end_k")
+
+    def _either(self, *found: tuple[str, Pair]) -> Pair:
+        """The complex number that the block before this one has found."""
+        parts = [", ".join(f"[ {pair[part]}, %{block} ]" for block, pair in found) for part in (0, 1)]
+        return self.op(f"phi {self.v} {parts[0]}"), self.op(f"phi {self.v} {parts[1]}")
+
+    def _address(self, end: str, number: str) -> str:
+        """Of the first part of an element of the butterfly."""
+        far = self.op(f"mul i64 {number}, {self.step if end == 'source' else self.across[end]}")
+        place = self.op(f"add i64 {self.op(f'add i64 {self.first[end]}, {far}')}, {self.at[end]}")
+        return self.op(f"getelementptr {self.t}, ptr %{end}, i64 {self.op(f'mul i64 {place}, %{end}_numbers')}")
+
+    def _read(self) -> Pair:
+        """Point j; the last block is `read`."""
+        place = self._address("source", "%j")
+        self.lines += ["  br i1 %source_pairs, label %read_pairs, label %read_apart", "read_pairs:"]
+        pairs = self._sorted(place, self.flags["source"])
+        self.lines += ["  br label %read", "read_apart:"]
+        apart = self._apart(place, "0", "%source_part")
+        self.lines += ["  br label %read", "read:"]
+        return self._either(("read_pairs", pairs), ("read_apart", apart))
+
+    def _write(self, value: Pair) -> None:
+        """Result k; the last block is `written`."""
+        place = self._address("target", "%k")
+        self.lines += ["  br i1 %target_pairs, label %write_pairs, label %write_apart", "write_pairs:"]
+        self._mix(value, place, self.flags["target"])
+        self.lines += ["  br label %written", "write_apart:"]
+        self._store_apart(value, place)
+        self.lines += ["  br label %written", "written:"]
 
 
 class _PrimePass(_LoopedPass):
@@ -427,15 +502,25 @@ class _PrimePass(_LoopedPass):
         self._again("k", 1, str(half + 1), "next_k", "end_k")
 
 
-def source(symbol: str, quick: bool = False) -> str | None:
-    """The text of a pass: `quick` for the shortest."""
+def any_kind(symbol: str) -> str:
+    """The function that does for a pass of any kind, where there is one: its name has `any` in place of the kinds."""
+    found = _NAME.fullmatch(symbol)
+    if found is None or int(found[1]) > WRITTEN_OUT:
+        return symbol
+    return f"pass_{found[1]}_any_{found[5]}_{found[6]}"
+
+
+def source(symbol: str) -> str | None:
+    """The text of a pass."""
+    if found := _ANY.fullmatch(symbol):
+        return _AnyPass(symbol, *map(int, found.groups())).text()
     found = _NAME.fullmatch(symbol)
     if found is None:
         return None
     radix, begin, end, factors, size, lanes = found.groups()
-    kind = _PrimePass if int(radix) > WRITTEN_OUT else _LoopedPass if quick and int(radix) >= LOOPED else _Pass
+    kind = _PrimePass if int(radix) > WRITTEN_OUT else _Pass
     return kind(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
 
 
 # Spilled registers cost their loops, which wait for memory, little.
-family = Family("pass", source, llvm.BRIEFEST, partial(source, quick=True))
+family = Family("pass", source, llvm.BRIEFEST, any_kind)

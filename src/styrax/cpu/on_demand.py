@@ -17,10 +17,11 @@ Source = Callable[[str], str | None]
 
 class Family:
     """Functions whose names begin with a prefix. `source` gives the text of one by its whole name, None for no name of
-    the family or nothing that this host has. Code of level `BRIEF` and below calls such of level `brief`, whose text
-    `quick` gives if that is another one with the same results."""
+    the family or nothing that this host has. Code of level `BRIEF` and below calls such of level `brief`: those whose
+    names `quick` gives for theirs, with the same results and arguments, of which fewer have to be compiled."""
 
-    def __init__(self, prefix: str, source: Source, brief: int = llvm.BRIEF, quick: Source | None = None):
+    def __init__(self, prefix: str, source: Source, brief: int = llvm.BRIEF,
+                 quick: Callable[[str], str] = lambda symbol: symbol):
         self._prefix, self._brief = f"{prefix}_", brief
         self._source, self._quick = source, quick
         self.ahead: Ahead[Wanted, llvm.Library | None] = Ahead(self._compiled, llvm.CompileError)
@@ -29,19 +30,22 @@ class Family:
 
     def compile_ahead(self, symbols: set[str], level: int, threads: int) -> None:
         """Compiles those of these functions that are not compiled yet in at most so many threads."""
-        level = self._brief if level <= llvm.BRIEF else 1
-        self.ahead.announce([(s, level) for s in sorted(symbols) if s.startswith(self._prefix)], threads)
+        wanted = {s for s in symbols if s.startswith(self._prefix)}
+        if level <= llvm.BRIEF:
+            level, wanted = self._brief, set(map(self._quick, wanted))
+        self.ahead.announce([(s, level) for s in sorted(wanted)], threads)
 
     def address(self, symbol: str, level: int = 1) -> int | None:
         """Where a function is; None where there is none of this name."""
         if not symbol.startswith(self._prefix):
             return None
+        if level <= llvm.BRIEF:
+            symbol = self._quick(symbol)
         with background.Work():
             library = self.ahead.get((symbol, level))
         return None if library is None else library.address(symbol)
 
     def _compiled(self, wanted: Wanted) -> llvm.Library | None:
         symbol, level = wanted
-        source = self._quick if self._quick and level <= llvm.BRIEF else self._source
-        text = source(symbol)
+        text = self._source(symbol)
         return None if text is None else kept_kernels.load(text, symbol, level)

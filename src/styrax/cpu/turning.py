@@ -14,14 +14,13 @@ rows are transposed within each 16 bytes, which costs processors and LLVM little
 Where rows lie a power of two apart, their lines of memory meet in few sets of the nearest cache, which then forgets
 them from one strip to the next. `turn_in_SIZE_LANES_whole` and `turn_out_SIZE_LANES_whole` go by strips of LANES
 columns, whose pieces are exchanged between vectors: they touch each line once. That is three times the work for LLVM:
-code that is made quickly goes by the short strips under these names, too.
+code that is made quickly calls those of the short strips in their place.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from . import llvm
@@ -113,13 +112,13 @@ def called(s: Transpose, vector_bytes: int) -> str:
     return f"turn_{'in' if into else 'out'}_{size}_{lanes}{'_whole' if whole else ''}"
 
 
-def source(symbol: str, quick: bool = False) -> str | None:
-    """The text of a function; a short one for code that is made quickly."""
+def source(symbol: str) -> str | None:
+    """The text of a function."""
     found = _NAME.fullmatch(symbol)
     if found is None:
         return None
     way, size, lanes, whole = found.groups()
-    return _Text(symbol, int(size), int(lanes), bool(whole) and not quick).function(way == "in")
+    return _Text(symbol, int(size), int(lanes), bool(whole)).function(way == "in")
 
 
 class _Text:
@@ -203,4 +202,4 @@ class _Text:
         return pieces[0]
 
 
-family = Family("turn", source, llvm.BRIEFEST, partial(source, quick=True))
+family = Family("turn", source, llvm.BRIEFEST, lambda symbol: symbol.removesuffix("_whole"))
