@@ -39,11 +39,12 @@ class Family:
         """Where a function is; None where there is none of this name."""
         if not symbol.startswith(self._prefix):
             return None
-        if level <= llvm.BRIEF:
-            symbol = self._quick(symbol)
+        brief = level <= llvm.BRIEF
+        own = self._quick(symbol) if brief else symbol
         with background.Work():
-            library = self.ahead.get((symbol, level))
-        return None if library is None else library.address(symbol)
+            library = self.ahead.get((own, level))
+        kept_kernels.also(symbol, own, brief)
+        return None if library is None else library.address(own)
 
     def _compiled(self, wanted: Wanted) -> llvm.Library | None:
         symbol, level = wanted
