@@ -356,7 +356,8 @@ def split_loops(nest: Nest) -> Nest:
 
 def whole_records(nest: Nest) -> list[Nest]:
     """The nest; or, where a loop along memory is divided by a number of members that is no divisor of its extent, its
-    whole records, and the members of the last one (index-set splitting)."""
+    whole records, and the members of the last one (index-set splitting). Records of many members are rows that are read
+    again and again."""
     b = nest.b
     written = {m.op.buffer for m in nest.members if isinstance(m.op, Point)}
     if nest.inner or not all(isinstance(m.op, Point) for m in nest.members) or any(
@@ -365,10 +366,10 @@ def whole_records(nest: Nest) -> list[Nest]:
     along = {v for v in nest.outer for m in nest.members if isinstance(m.op, Point) and isinstance(b.extents[v], int)
              and (step := coefficient(b.arena, m.op.place, v)) is not None and step.op == "const" and step.attr == 1}
     for n in nest.nodes() if along else ():
-        if n.op == "floormod" and n.args[0] in along and n.args[1].op == "const" and n.args[1].attr <= MEMBERS:
+        if n.op == "floormod" and n.args[0] in along and n.args[1].op == "const":
             v, members = n.args[0], n.args[1].attr
             rest, extent = nest.size(v) % members, nest.size(v)
-            if rest and extent >= RECORDS * members:
+            if rest and extent >= members * (RECORDS if members <= MEMBERS else 1):
                 return [nest.between(v, 0, extent - rest), nest.between(v, extent - rest, extent)]
     return [nest]
 

@@ -55,7 +55,7 @@ def _tile(nest: Nest, size: int, lanes: int) -> tuple[int, int] | None:
 
 
 def _rows(nest: Nest, vector: Expr) -> Expr | None:
-    if nest.size(vector) < 4 or any(not isinstance(m.op, Reduce) and m.inner for m in nest.members):
+    if nest.size(vector) < 2 or any(not isinstance(m.op, Reduce) and m.inner for m in nest.members):
         return None
     exprs = nest.exprs()
     loads = [n for n in loads_of(exprs) if n.op == "load"]

@@ -152,7 +152,8 @@ def for_loops(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype:
     free = [d for d in range(rhs.ndim) if d not in contract and d not in batch]
     m = b.product([lhs.shape[d] for d in range(lhs.ndim) if d not in left_contract and d not in left_batch])
     n, k = (b.product([rhs.shape[d] for d in dims]) for dims in (free, contract))
-    if not (isinstance(m, int) and m >= PACKED and dtype == rhs.dtype and dtype in panel_products.FLOATS
+    pays = isinstance(m, int) and m >= PACKED and isinstance(n, int) and n >= FEWEST
+    if not (pays and dtype == rhs.dtype and dtype in panel_products.FLOATS
             and not _runs_along(b, rhs, free) and _loops_beat_blas(b, dtype, m, n, k)):
         return rhs
     order = [*batch, *contract, *free]
