@@ -73,3 +73,37 @@ def test_one_divisor_for_all(dtype: str, divisor: int) -> None:
         for q, r in (constant(a), carried(a, d)):
             assert [int(v) for v in np.asarray(q)] == wanted_q
             assert [int(v) for v in np.asarray(r)] == wanted_r
+
+
+@pytest.mark.parametrize("name", ["div", "rem"])
+def test_long_integers_that_are_known_to_be_short(name):
+    """Counted numbers in 64 bits, divided by others, 0 and negative ones too."""
+    f = getattr(lax, name)
+    with jax.enable_x64(True):
+        x, divisors = np.arange(-50, 50), np.arange(-7, 8)
+
+        @jax.jit
+        def counted():
+            return f(lax.iota(np.int64, 100)[:, None] - 50, (lax.iota(np.int64, 15) - 7)[None, :])
+
+        @jax.jit
+        def turns():
+            def turn(i, y):
+                return y.at[:, i].set(f(lax.iota(np.int64, 100) - 50, i - 7))
+
+            return lax.fori_loop(0, 15, turn, jnp.zeros((100, 15), np.int64))
+
+        @jax.jit
+        def given(x):  # of which nothing is known
+            return f(x[:, None], divisors[None, :].astype(np.int64))
+
+        safe = np.where(divisors == 0, 1, divisors)
+        quotient = np.trunc(x[:, None] / safe).astype(np.int64)
+        want = np.where(divisors == 0, -1, quotient) if name == "div" else np.where(
+            divisors == 0, x[:, None], x[:, None] - quotient * divisors)
+        for found in (counted(), turns(), given(x)):
+            assert found.dtype == np.int64
+            np.testing.assert_array_equal(found, want)
+        least = np.array([np.iinfo(np.int32).min, np.iinfo(np.int64).min], np.int64)
+        np.testing.assert_array_equal(jax.jit(lambda x: f(x, np.int64(-1)))(least),
+                                      [2**31, least[1]] if name == "div" else [0, 0])

@@ -1,12 +1,21 @@
 """Narrowing: what is asked of indices that were integers of fewer bits is asked of these, of which vectors have more
-lanes."""
+lanes; and long integers that are known to be short ones are divided as such."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from ...core.types.index_type import INDEX
 from ..ir.expr import Expr
-from .intervals import of_type
+from .intervals import of, of_type
 from .number_types import NARROW_INTS, is_integer
+
+if TYPE_CHECKING:
+    from .scalars import Scalars
+
+LONG, SHORT = np.dtype(np.int64), np.dtype(np.int32)
 
 
 def narrowed(x: Expr, y: Expr) -> tuple[Expr, Expr] | None:
@@ -27,3 +36,14 @@ def narrowed(x: Expr, y: Expr) -> tuple[Expr, Expr] | None:
         else:
             return None
     return found[0], found[1]
+
+
+def shortened(b: Scalars, x: Expr, y: Expr) -> tuple[Expr, Expr] | None:
+    """Two long integers as short ones, whose quotients do not overflow, if both are known to fit."""
+    if x.dtype != LONG or x.op == y.op == "const":
+        return None
+    low, high = of_type(SHORT)
+    if not all(low < least and most <= high for least, most in map(of, (x, y))):
+        return None
+    x, y = (e.args[0] if e.op == "cast" and is_integer(e.args[0].dtype) else e for e in (x, y))
+    return b.cast(x, SHORT), b.cast(y, SHORT)

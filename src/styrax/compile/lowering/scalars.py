@@ -14,7 +14,7 @@ import numpy as np
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import BOOL, F32, F64, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
 from . import complex_numbers, float_bits, intervals
-from .narrowing import narrowed
+from .narrowing import narrowed, shortened
 from .number_types import (
     C64,
     C128,
@@ -166,6 +166,8 @@ class Scalars:
         """JAX's `div`: integers truncate towards zero, x / 0 is -1."""
         if _index_division(x, y):
             return self.floordiv(x, y)
+        if (short := shortened(self, x, y)) is not None:
+            return self.cast(self.div(*short), x.dtype)
         inverse = _inverse(y) if self.numerics >= LEVELS["default"] and x.op != "const" else None
         if inverse is not None:  # (a rounding more, as XLA has it, and a tenth of the time)
             return self.mul(x, self.const(inverse, y.dtype))
@@ -177,6 +179,8 @@ class Scalars:
         """The remainder with the dividend's sign; x rem 0 is x for integers."""
         if _index_division(x, y):
             return self.floormod(x, y)
+        if (short := shortened(self, x, y)) is not None:
+            return self.cast(self.rem(*short), x.dtype)
         return self._binary("rem", x, y)
 
     def neg(self, x: Expr) -> Expr:
