@@ -7,10 +7,18 @@
 Derivatives of products by their right operands are such: what uses the slopes of a network's weights would read each of
 them across its rows. A product is exchanged, too, where that makes the last dimension what it is to be and others are
 still to be moved, as in attention, whose heads stand between the rows that are multiplied.
+
+What several products read turned, and nobody else, they read as it was made: it would be computed across the rows of
+its memory. Their results are turned where these are smaller:
+
+    c:f32[9,8] = transpose[permutation=(1, 0)] a:f32[8,9]
+    d:f32[9,3] = dot_general[dimension_numbers=(((1,), (0,)), ((), ()))] c b:f32[8,3]
+                                                        →   d:f32[9,3] = dot_general[…=(((0,), (0,)), …)] a b
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,12 +36,19 @@ class _Folding(Rewriting):
     def __init__(self) -> None:
         super().__init__()
         self.products: dict[Atom, tuple[JaxprEqn, Sequence[Atom]]] = {}  # those that are used once
+        self.turned: dict[Atom, tuple[Atom, tuple[int, ...]]] = {}  # what products alone read: of what, in what order
 
     def write(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
         self.uses: dict[Var, int] = {}
+        self.read: dict[Var, int] = {}  # by products
+        self.given = {*jaxpr.invars, *jaxpr.constvars}
         for v in (*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars):
             if type(v) is not Literal:
                 self.uses[v] = self.uses.get(v, 0) + 1
+        for eqn in jaxpr.eqns:
+            for v in eqn.invars if _is_product(eqn) else ():
+                if type(v) is not Literal:
+                    self.read[v] = self.read.get(v, 0) + 1
         return super().write(jaxpr, args)
 
     def equation(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
@@ -52,16 +67,60 @@ class _Folding(Rewriting):
                 out = Var(aval.update(shape=tuple([shape[d] for d in exchange])))
                 outs = self.add(_exchanged(product, out), operands[::-1])
                 return self.add(eqn.replace(invars=outs, params={**eqn.params, "permutation": rest}), outs)
+        if _is_product(eqn) and any(atom in self.turned for atom in ins):
+            return self._of_sources(eqn, ins)
         outs = self.add(map_programs(eqn, fold_transposes), ins)
-        if traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None:
+        if _is_product(eqn):
             return self._used_once(eqn, ins, outs, eqn.outvars[0])
+        if "permutation" in eqn.params and traits.permutation is not None and is_pure(eqn) and (
+                1 < self.uses.get(eqn.outvars[0], 0) == self.read.get(eqn.outvars[0], 0)
+                and eqn.invars[0] not in self.given):
+            self.turned[outs[0]] = ins[0], tuple(eqn.params["permutation"])
+            self.transpose = eqn
         return outs
+
+    def _of_sources(self, product: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
+        """A product of what its turned operands are made of, and its result turned instead, if that is smaller."""
+        contracted, batch = product.params["dimension_numbers"]
+        out = product.outvars[0]
+        shape = out.aval.shape  # type: ignore[attr-defined]
+        operands, sums, batches, order = list(ins), list(contracted), list(batch), list(range(len(batch[0])))
+        for side, atom in enumerate(ins):
+            source, permutation = self.turned.get(atom, (atom, tuple(range(len(_shape(atom))))))
+            free = [d for d in permutation if d not in [permutation[k] for k in (*contracted[side], *batch[side])]]
+            begin = len(order)
+            moved = [begin + sorted(free).index(d) for d in free]
+            if moved != sorted(moved) and math.prod(shape) >= math.prod(_shape(atom)):
+                source, permutation, moved = atom, tuple(range(len(_shape(atom)))), sorted(moved)
+            operands[side] = source
+            sums[side] = tuple(permutation[d] for d in contracted[side])
+            batches[side] = tuple(permutation[d] for d in batch[side])
+            order += moved
+        params = {**product.params, "dimension_numbers": (tuple(sums), tuple(batches))}
+        if order == sorted(order):
+            outs = self.add(product.replace(invars=operands, params=params), operands)
+            return self._used_once(product.replace(invars=operands, params=params), operands, outs, out)
+        made = Var(out.aval.update(shape=tuple(shape[order.index(k)] for k in range(len(order)))))
+        outs = self.add(product.replace(invars=operands, outvars=[made], params=params), operands)
+        turn = self.transpose.replace(invars=outs, outvars=[out],
+                                      params={**self.transpose.params, "permutation": tuple(order)})
+        return self.add(turn, outs)
 
     def _used_once(self, product: JaxprEqn, ins: Sequence[Atom], outs: Sequence[Atom], out: Var) -> Sequence[Atom]:
         """The results of a product that stands for `out`: what is used once may be turned (once more)."""
         if self.uses.get(out) == 1:
             self.products[outs[0]] = product, ins
         return outs
+
+
+def _is_product(eqn: JaxprEqn) -> bool:
+    return bool(eqn.primitive.traits.contraction) and is_pure(eqn) and eqn.params.get("out_sharding") is None
+
+
+def _shape(atom: Atom) -> tuple[int, ...]:
+    aval = atom.aval
+    assert isinstance(aval, ShapedArray)
+    return aval.shape
 
 
 def _last(permutation: Sequence[int], shape: Sequence[Any]) -> bool:
