@@ -28,7 +28,7 @@ from ..ir.expr import INDEX, Expr, coefficient, poly_terms, show
 from ..ir.loads import loads_of
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, statements
 from ..ir.placement import Aliases, root
-from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
+from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region, row_major
 from ..lowering.builder import Builder
 from ..program import Program
 from .uses import loaded_buffers, loads, operation_exprs, uses
@@ -217,6 +217,7 @@ class Fuser:
         self.b = b
         self.aliases = aliases
         self.results: set[Buffer] = set()  # what lives to the end in any case
+        self.order: Sequence[Expr] = ()  # in which a group walks an operation's loops that stores its results turned
 
     def run(self, ops: Sequence[Operation]) -> list[Group | Operation]:
         """The block as groups and the operations left alone, in an order that respects all dependences."""
@@ -225,9 +226,16 @@ class Fuser:
         readers: dict[Buffer | Expr, int] = {}  # who reads it last
         self.results = {s.source for op in ops if isinstance(op, Opaque) for s in op.statements
                         if isinstance(s, Copy) and s.target.kind is BufferKind.OUT}
-        for op in ops:
+        pending = list(reversed(ops))
+        while pending:
+            op = pending.pop()
             if isinstance(op, (Point, Reduce)):
-                index, moved = self._place(op, out, position, readers)
+                found = self._place(op, out, position, readers)
+                if found is None:
+                    assert isinstance(op, Point)
+                    pending += reversed(self._computed_first(op))
+                    continue
+                index, moved = found
                 unit = out[index]
                 assert isinstance(unit, Group)
                 reads: set[Buffer | Expr] = set(unit.reads)
@@ -245,9 +253,11 @@ class Fuser:
         return out
 
     def _place(self, op: Point | Reduce, out: list[Group | Operation], position: dict,
-               readers: dict) -> tuple[int, Point | Reduce]:
-        """The unit that an operation becomes part of, and the operation in that unit's variables."""
+               readers: dict) -> tuple[int, Point | Reduce] | None:
+        """The unit that an operation becomes part of, and the operation in that unit's variables; None where a unit is
+        to compute it, but in its own `order`."""
         reads: set = set()
+        self.order = ()
         its_loads, size = loads(op), computing(operation_exprs(op))
         for e in operation_exprs(op):
             reads |= loaded_buffers(e, self.aliases)
@@ -272,6 +282,8 @@ class Fuser:
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
                 if (moved := self._join(group, op, its_loads, size)) is not None:
                     return index, moved
+        if self.order:
+            return None
         out.append(Group(op, self.aliases))
         return len(out) - 1, op
 
@@ -400,6 +412,13 @@ class Fuser:
             is_inner = True
         if not is_inner and (self._outweighs_row(op, group) or self._lies_across(op, group, mapping, needed)):
             return None
+        lanes = self._turned_from(op, group, mapping) if is_inner and inner and isinstance(op, Point) else None
+        if lanes is not None:
+            assert isinstance(op, Point)
+            own = {g: v for v, g in mapping.items()}
+            walked = [g for g in (*outer, *inner) if g is not lanes]
+            self.order = () if op.value.op == "load" else [own[g] for g in (*walked, lanes)]
+            return None
         phase = 0 if is_inner else -1
         for _, member, _ in needed:
             if isinstance(member.op, Reduce):
@@ -481,6 +500,36 @@ class Fuser:
             return found
 
         return any(not walks(place, loops) and any(walks(n, loops) for n in loads) for loops in map(lanes, made))
+
+    def _turned_from(self, op: Point, group: Group, mapping: dict[Expr, Expr]) -> Expr | None:
+        """The loop that the group's reads walk along, if an operation stores along another one: what lies side by side
+        would be scattered, where a nest of its own transposes it in registers."""
+        if op.whole is not None or op.value.op == "complex":
+            return None
+        place = self.b.arena.substitute(op.place, mapping, dict(mapping))
+        long = [v for v in (*group.inner, *group.outer) if _extent(self.b, v) >= LANES]
+
+        def along(e: Expr) -> Expr | None:
+            steps = ((coefficient(self.b.arena, e, v), v) for v in long)
+            return next((v for c, v in steps if c is not None and c.op == "const" and c.attr == 1), None)
+
+        stored = along(place)
+        loads = [n.args[0] for m in group.members for n in loads_of(operation_exprs(m.op)) if n.op == "load"]
+        read = [] if stored is None else [v for v in map(along, loads) if v is not None]
+        return read[0] if read and stored not in read else None
+
+    def _computed_first(self, op: Point) -> list[Operation]:
+        """An operation as one that stores its results as a group walks them, and one that puts them into their
+        places."""
+        b, order = self.b, self.order
+        extents = tuple(b.extents[v] for v in order)
+        waiting = b.buffer(op.buffer.dtype, b.product(extents), once=True)
+        place = b.arena.affine(0, list(order), row_major(b, extents))
+        new = [b.loop_var(e) for e in extents]
+        mapping = dict(zip(order, new, strict=True))
+        there, here = (b.arena.substitute(e, mapping, dict(mapping)) for e in (op.place, place))
+        copy = Point([mapping[v] for v in op.vars], op.buffer, there, b.load(waiting, here))
+        return [Point(op.vars, waiting, place, op.value), copy]
 
     def _turns(self, op: Point | Reduce) -> bool:
         """Whether an operation is a transposition: whoever folds its results would gather what it copies in tiles."""
