@@ -17,6 +17,12 @@ def normal(*shape):
     return RNG.normal(size=shape).astype(np.float32)
 
 
+def normalised(x):
+    """Rows in 16 bits: temporaries of a row have elements of different sizes."""
+    x = x.astype(jnp.bfloat16)
+    return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + jnp.bfloat16(1e-5))
+
+
 PROGRAMS = {
     "sum": (lambda x: x.sum(), normal(1 << 20)),
     "sum of columns": (lambda x: x.sum(0), normal(5000, 70)),
@@ -37,6 +43,8 @@ PROGRAMS = {
     "convolution of short numbers": (lambda x: lax.conv_general_dilated(
         x.astype(jnp.bfloat16), jnp.ones((3, 3, 40, 32), jnp.bfloat16), (1, 2), "SAME",
         dimension_numbers=("NHWC", "HWIO", "NHWC")), normal(4, 30, 30, 40)),
+    "rows of short numbers": (lambda x: [jax.grad(lambda x: (jnp.abs(normalised(x).astype(jnp.float32)) ** 2).sum())(
+        x * k) for k in (1.0, 2.0, 3.0)], normal(512, 1024)),
     "logsumexp": (lambda x: jax.scipy.special.logsumexp(x, 0), normal(3000, 300)),
 }
 

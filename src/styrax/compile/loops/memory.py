@@ -373,11 +373,13 @@ def place(events: Events, buffers: Sequence[Buffer], exchanges: Exchanges,
                 if number not in common:
                     start = min(start, events.loops[number][0])
                     end = max(end, events.loops[number][1])
-        # a value that survives an iteration (read before written in it) lives through the whole loop
+        # A value that survives an iteration (read before written in it) lives through the whole loop. So does one of a
+        # loop whose iterations run at the same time: what one is done with another still needs.
         for number in common:
+            loop = events.loop_statements[number]
             reads = [t for t, _ in events.reads.get(buffer, ())]
             writes = [t for t, _ in events.writes.get(buffer, ())]
-            if reads and writes and min(reads) < min(writes):
+            if reads and writes and min(reads) < min(writes) or isinstance(loop, Loop) and loop.parallel:
                 start = min(start, events.loops[number][0])
                 end = max(end, events.loops[number][1])
         if buffer in around:  # it holds what is carried every other turn
