@@ -393,3 +393,23 @@ def test_precisions_by_default(default, told):
 
     precisions = re.compile(r"precision=(None|\(.*\)|\w+)")
     assert precisions.findall(found(styrax)) == precisions.findall(found(jax)) != []
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("space", [1, 2])
+def test_kernels_of_another_order(space, computed):
+    """Kernels turned in the program are laid out anew: lanes that are features read them side by side."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, *[12] * space, 16)).astype(np.float32)
+    w = rng.standard_normal((32, 16, *[3] * space)).astype(np.float32)
+    spec = ("NHWC", "HWIO", "NHWC") if space == 2 else ("NWC", "WIO", "NWC")
+
+    def convolve(lib, x, w):
+        w = (2 * w + 1 if computed else w).transpose(*range(2, 2 + space), 1, 0)
+        return lib.conv_general_dilated(x, w, (1,) * space, "SAME", dimension_numbers=spec)
+
+    f = styrax.jit(lambda x, w: convolve(lax, x, w))
+    np.testing.assert_allclose(f(x, w), convolve(jax.lax, jax.numpy.asarray(x), jax.numpy.asarray(w)), rtol=1e-4,
+                               atol=1e-3)
+    sums = [line for line in f.lower(x, w).compile().as_text("loops").splitlines() if "add= mul(" in line]
+    assert sums and not any("arg1[" in line for line in sums)

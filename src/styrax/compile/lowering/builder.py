@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
-from ..ir.expr import UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap, walk
+from ..ir.expr import LOADS, UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap, walk
 from ..ir.loopir import Buffer, Copy, Statement, Store
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value, is_empty
 from ..program import Kernels
@@ -183,6 +183,21 @@ class Builder:
         stored = Stored(self, buffer, value.shape, value.dtype)
         self.write(stored, value)
         return stored
+
+    def in_rows(self, value: Value) -> Value:
+        """A value whose neighbours in the last dimension are read side by side, by lanes that run along it: itself, or
+        a copy."""
+        last = value.ndim - 1
+        if isinstance(value, Stored):
+            steps: list[Index | None] = [unwrap(value.strides[last])]
+        elif isinstance(value, Computed):
+            index, e = value.probe()
+            steps = [coefficient(self.arena, n.args[0], index[last]) for n in walk([e]) if n.op in LOADS]
+        else:
+            return value
+        if all(step is not None and self.index(step) in (self.int(0), self.int(1)) for step in steps):
+            return value
+        return self.materialize(self.value(value.shape, value.dtype, value.at))
 
     def apart(self, value: Value, axis: int) -> Value:
         """The value in memory, its members along a dimension each in an array of its own (a structure of arrays), for

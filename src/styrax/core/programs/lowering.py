@@ -224,6 +224,10 @@ class Builder(Scalars, Protocol):
     def factors(self, condition: Value, dtype: Any) -> Value:
         """Ones and zeros made of a condition, which products see."""
 
+    def in_rows(self, value: Value) -> Value:
+        """A value whose neighbours in the last dimension are read side by side, by lanes that run along it: itself, or
+        a copy."""
+
     def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times."""
 

@@ -57,6 +57,8 @@ def convolution_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, pa
         orders = [tuple(range(len(out.shape)))] * 3
     if orders[1] != tuple(range(len(out.shape))):
         rhs = b.materialize(ordered(b, rhs, orders[1]))
+    elif last and dimension_numbers.rhs_spec[0] == len(out.shape) - 1:
+        rhs = b.in_rows(rhs)
     found = _phases(b, lhs, rhs, tuple(out.shape[d] for d in orders[2]), out.dtype, conv.moved(*orders))
     places = [orders[2].index(d) for d in range(len(out.shape))]
     return found if places == sorted(places) else ordered(b, b.materialize(found), places)
