@@ -37,6 +37,7 @@ class _Folding(Rewriting):
         super().__init__()
         self.products: dict[Atom, tuple[JaxprEqn, Sequence[Atom]]] = {}  # those that are used once
         self.turned: dict[Atom, tuple[Atom, tuple[int, ...]]] = {}  # what products alone read: of what, in what order
+        self.turns: list[JaxprEqn] = []  # the equations that make it
 
     def write(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
         self.uses: dict[Var, int] = {}
@@ -76,7 +77,7 @@ class _Folding(Rewriting):
                 1 < self.uses.get(eqn.outvars[0], 0) == self.read.get(eqn.outvars[0], 0)
                 and eqn.invars[0] not in self.given):
             self.turned[outs[0]] = ins[0], tuple(eqn.params["permutation"])
-            self.transpose = eqn
+            self.turns.append(eqn)
         return outs
 
     def _of_sources(self, product: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
@@ -97,14 +98,14 @@ class _Folding(Rewriting):
             batches[side] = tuple(permutation[d] for d in batch[side])
             order += moved
         params = {**product.params, "dimension_numbers": (tuple(sums), tuple(batches))}
+        product = product.replace(invars=operands, params=params)
         if order == sorted(order):
-            outs = self.add(product.replace(invars=operands, params=params), operands)
-            return self._used_once(product.replace(invars=operands, params=params), operands, outs, out)
+            return self._used_once(product, operands, self.add(product, operands), out)
         made = Var(out.aval.update(shape=tuple(shape[order.index(k)] for k in range(len(order)))))
-        outs = self.add(product.replace(invars=operands, outvars=[made], params=params), operands)
-        turn = self.transpose.replace(invars=outs, outvars=[out],
-                                      params={**self.transpose.params, "permutation": tuple(order)})
-        return self.add(turn, outs)
+        outs = self.add(product.replace(outvars=[made]), operands)
+        turn = self.turns[-1]
+        return self.add(turn.replace(invars=outs, outvars=[out], params={**turn.params, "permutation": tuple(order)}),
+                        outs)
 
     def _used_once(self, product: JaxprEqn, ins: Sequence[Atom], outs: Sequence[Atom], out: Var) -> Sequence[Atom]:
         """The results of a product that stands for `out`: what is used once may be turned (once more)."""

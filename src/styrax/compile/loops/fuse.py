@@ -218,6 +218,7 @@ class Fuser:
         self.aliases = aliases
         self.results: set[Buffer] = set()  # what lives to the end in any case
         self.order: Sequence[Expr] = ()  # in which a group walks an operation's loops that stores its results turned
+        self.waiting: set[Buffer] = set()  # results that are yet to be turned
 
     def run(self, ops: Sequence[Operation]) -> list[Group | Operation]:
         """The block as groups and the operations left alone, in an order that respects all dependences."""
@@ -282,7 +283,7 @@ class Fuser:
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
                 if (moved := self._join(group, op, its_loads, size)) is not None:
                     return index, moved
-        if self.order:
+        if self.order and writes.isdisjoint(self.waiting):
             return None
         out.append(Group(op, self.aliases))
         return len(out) - 1, op
@@ -524,6 +525,7 @@ class Fuser:
         b, order = self.b, self.order
         extents = tuple(b.extents[v] for v in order)
         waiting = b.buffer(op.buffer.dtype, b.product(extents), once=True)
+        self.waiting.add(waiting)
         place = b.arena.affine(0, list(order), row_major(b, extents))
         new = [b.loop_var(e) for e in extents]
         mapping = dict(zip(order, new, strict=True))
