@@ -396,13 +396,14 @@ def test_precisions_by_default(default, told):
 
 
 @pytest.mark.parametrize("computed", [False, True])
-@pytest.mark.parametrize("space", [1, 2])
+@pytest.mark.parametrize("space", [1, 2, "images first"])
 def test_kernels_of_another_order(space, computed):
     """Kernels turned in the program are laid out anew: lanes that are features read them side by side."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((2, *[12] * space, 16)).astype(np.float32)
+    first, space = space == "images first", 2 if space == "images first" else space
+    x = rng.standard_normal((2, 16, 12, 12) if first else (2, *[12] * space, 16)).astype(np.float32)
     w = rng.standard_normal((32, 16, *[3] * space)).astype(np.float32)
-    spec = ("NHWC", "HWIO", "NHWC") if space == 2 else ("NWC", "WIO", "NWC")
+    spec = ("NCHW", "HWIO", "NCHW") if first else ("NHWC", "HWIO", "NHWC") if space == 2 else ("NWC", "WIO", "NWC")
 
     def convolve(lib, x, w):
         w = (2 * w + 1 if computed else w).transpose(*range(2, 2 + space), 1, 0)

@@ -104,6 +104,9 @@ def test_long_integers_that_are_known_to_be_short(name):
         for found in (counted(), turns(), given(x)):
             assert found.dtype == np.int64
             np.testing.assert_array_equal(found, want)
+        small = jax.jit(lambda: f(lax.iota(np.uint64, 100)[:, None], lax.iota(np.uint64, 15)[None, :]))()
+        quotients, remainders = truncated(np.repeat(np.arange(100), 15), np.tile(np.arange(15), 100), 0, 2**64 - 1)
+        np.testing.assert_array_equal(np.ravel(small), np.array(quotients if name == "div" else remainders, np.uint64))
         least = np.array([np.iinfo(np.int32).min, np.iinfo(np.int64).min], np.int64)
         np.testing.assert_array_equal(jax.jit(lambda x: f(x, np.int64(-1)))(least),
                                       [2**31, least[1]] if name == "div" else [0, 0])

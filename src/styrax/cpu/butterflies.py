@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -302,7 +303,7 @@ class _Pass(_Block):
         return self.op(f"{select} {x[1]}, {self.v} {x[0]}"), self.op(f"{select} {x[0]}, {self.v} {x[1]}")
 
 
-class _LoopedPass(_Pass):
+class _LoopedPass(_Pass, ABC):
     """A pass whose butterflies reach points, or finish results, in loops: less text, and more of it runs."""
 
     def ends(self) -> Sequence[str]:
@@ -341,9 +342,9 @@ class _LoopedPass(_Pass):
         """How many a butterfly keeps in memory."""
         return 2 * self.radix
 
+    @abstractmethod
     def butterfly(self) -> None:
         """The lines of one; the last block is `end_k`."""
-        raise NotImplementedError
 
     @staticmethod
     def _pair(values: Sequence[str]) -> Pair:

@@ -234,7 +234,9 @@ class Fuser:
                 found = self._place(op, out, position, readers)
                 if found is None:
                     assert isinstance(op, Point)
-                    pending += reversed(self._computed_first(op))
+                    first, copy = computed_first(self.b, op, self.order, op.vars)
+                    self.waiting.add(first.buffer)
+                    pending += [copy, first]
                     continue
                 index, moved = found
                 unit = out[index]
@@ -519,20 +521,6 @@ class Fuser:
         read = [] if stored is None else [v for v in map(along, loads) if v is not None]
         return read[0] if read and stored not in read else None
 
-    def _computed_first(self, op: Point) -> list[Operation]:
-        """An operation as one that stores its results as a group walks them, and one that puts them into their
-        places."""
-        b, order = self.b, self.order
-        extents = tuple(b.extents[v] for v in order)
-        waiting = b.buffer(op.buffer.dtype, b.product(extents), once=True)
-        self.waiting.add(waiting)
-        place = b.arena.affine(0, list(order), row_major(b, extents))
-        new = [b.loop_var(e) for e in extents]
-        mapping = dict(zip(order, new, strict=True))
-        there, here = (b.arena.substitute(e, mapping, dict(mapping)) for e in (op.place, place))
-        copy = Point([mapping[v] for v in op.vars], op.buffer, there, b.load(waiting, here))
-        return [Point(op.vars, waiting, place, op.value), copy]
-
     def _turns(self, op: Point | Reduce) -> bool:
         """Whether an operation is a transposition: whoever folds its results would gather what it copies in tiles."""
         if not isinstance(op, Point) or op.value.op != "load":
@@ -568,6 +556,18 @@ class Fuser:
         return Reduce([mapping[v] for v in op.outer], [mapping[v] for v in op.ranges], op.targets, op.initial,
                       op.combine, op.name, list(map(sub, op.values)),
                       [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
+
+
+def computed_first(b: Builder, op: Point, order: Sequence[Expr], loops: Sequence[Expr]) -> tuple[Point, Point]:
+    """An operation as one that stores its results in the `order` of loops in which they are computed, and one that puts
+    them into their places, in the order of `loops`."""
+    extents = tuple(b.extents[v] for v in order)
+    waiting = b.buffer(op.buffer.dtype, b.product(extents), once=True)
+    place = b.arena.affine(0, list(order), row_major(b, extents))
+    mapping = {v: b.loop_var(e) for v, e in zip(order, extents, strict=True)}
+    there, here = (b.arena.substitute(e, mapping, dict(mapping)) for e in (op.place, place))
+    copy = Point([mapping[v] for v in loops], op.buffer, there, b.load(waiting, here))
+    return Point(list(order), waiting, place, op.value), copy
 
 
 def _extent(b: Builder, v: Expr) -> int:

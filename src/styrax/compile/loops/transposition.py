@@ -19,9 +19,9 @@ from __future__ import annotations
 from ..costs import EVEN_SHARES
 from ..ir.expr import COSTS, INDEX, Expr, coefficient
 from ..ir.loopir import Loop, Statement, Transpose
-from ..ir.values import Point, row_major
+from ..ir.values import Point
 from ..program import Program
-from .fuse import Member, Unit
+from .fuse import Member, Unit, computed_first
 from .nest import Nest, planned, rewrite_units
 
 STRIP = 16  # bytes of a row that such a function takes at a time
@@ -112,17 +112,12 @@ def _computed_first(nest: Nest, op: Point, rows: Expr) -> list[Nest] | None:
     if step is None or step.op == "const" and step.attr == 1:
         return None
     order = [*(v for v in nest.outer if v is not rows and v is not vector), rows, vector]
-    extents = tuple(b.extents[v] for v in order)
+    first, copy = computed_first(b, op, order, order)
     phase, inner = nest.members[0].phase, nest.members[0].inner
-    waiting = b.buffer(op.buffer.dtype, b.product(extents), once=True)
-    place = b.arena.affine(0, order, row_major(b, extents))
-    computed = nest.replace(members=[Member(Point(order, waiting, place, op.value), phase, inner)])
-    new = [b.loop_var(e) for e in extents]
-    mapping = dict(zip(order, new, strict=True))
-    copy = Point(new, op.buffer, b.arena.substitute(op.place, mapping, dict(mapping)),
-                 b.load(waiting, b.arena.substitute(place, mapping, dict(mapping))))
-    copying, lanes = planned(Nest(b, [Member(copy, phase, inner)], nest.dead, new, ()), b.vector_bytes), mapping[rows]
-    copying = copying.replace(vector=lanes, width=nest.width, outer=copying.ordered(new, lanes))
+    computed = nest.replace(members=[Member(first, phase, inner)])
+    copying = planned(Nest(b, [Member(copy, phase, inner)], nest.dead, copy.vars, ()), b.vector_bytes)
+    lanes = copy.vars[order.index(rows)]
+    copying = copying.replace(vector=lanes, width=nest.width, outer=copying.ordered(copy.vars, lanes))
     return [computed, *transposed(copying)]
 
 

@@ -15,7 +15,7 @@ from .number_types import NARROW_INTS, is_integer
 if TYPE_CHECKING:
     from .scalars import Scalars
 
-LONG, SHORT = np.dtype(np.int64), np.dtype(np.int32)
+LONG, SHORT = (np.dtype(np.int64), np.dtype(np.uint64)), np.dtype(np.int32)
 
 
 def narrowed(x: Expr, y: Expr) -> tuple[Expr, Expr] | None:
@@ -40,10 +40,12 @@ def narrowed(x: Expr, y: Expr) -> tuple[Expr, Expr] | None:
 
 def shortened(b: Scalars, x: Expr, y: Expr) -> tuple[Expr, Expr] | None:
     """Two long integers as short ones, whose quotients do not overflow, if both are known to fit."""
-    if x.dtype != LONG or x.op == y.op == "const":
+    if x.dtype not in LONG or x.op == y.op == "const":
         return None
     low, high = of_type(SHORT)
     if not all(low < least and most <= high for least, most in map(of, (x, y))):
+        return None
+    if x.dtype.kind == "u" and of(y)[0] <= 0:  # all bits of the quotient by 0 are those of the type
         return None
     x, y = (e.args[0] if e.op == "cast" and is_integer(e.args[0].dtype) else e for e in (x, y))
     return b.cast(x, SHORT), b.cast(y, SHORT)

@@ -49,7 +49,8 @@ def convolution_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, pa
     last = dimension_numbers.out_spec[1] == len(out.shape) - 1
     length = out.shape[dimension_numbers.out_spec[-1]]
     side_by_side = not conv.strides or conv.strides[-1] == 1 and not (isinstance(length, int) and length < MANY // 2)
-    if not last and features >= (MANY if side_by_side else SEVERAL):
+    by_features = last or features >= (MANY if side_by_side else SEVERAL)
+    if not last and by_features:
         lhs = b.materialize(ordered(b, lhs, orders[0]))
     elif last:
         orders[0], orders[2] = (tuple(range(len(out.shape))),) * 2
@@ -57,7 +58,7 @@ def convolution_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, pa
         orders = [tuple(range(len(out.shape)))] * 3
     if orders[1] != tuple(range(len(out.shape))):
         rhs = b.materialize(ordered(b, rhs, orders[1]))
-    elif last and dimension_numbers.rhs_spec[0] == len(out.shape) - 1:
+    elif by_features:
         rhs = b.in_rows(rhs)
     found = _phases(b, lhs, rhs, tuple(out.shape[d] for d in orders[2]), out.dtype, conv.moved(*orders))
     places = [orders[2].index(d) for d in range(len(out.shape))]
