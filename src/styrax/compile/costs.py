@@ -141,11 +141,11 @@ def size(body: Sequence[Statement]) -> float:
     return sum(1 + computing(s.exprs()) for s in statements(body))
 
 
-def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf, called: bool = True,
-                 ending: float = math.inf) -> float:
+def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf,
+                 called: str | None = "", ending: float = math.inf) -> float:
     """Roughly how many instructions a call executes, if loops that may never end by themselves turn `endless` times,
     and others whose turns nobody knows `ending` times; infinity where the length of others is not known. Those of the
-    functions that it calls count unless `called` is False."""
+    functions that it calls count whose names begin with `called`; with None, no others' do."""
     total = 0.0
     for s in body:
         if isinstance(s, While):
@@ -156,7 +156,7 @@ def instructions(body: Sequence[Statement], times: float = 1.0, endless: float =
             if trips:
                 total += sum(instructions(inner, times * trips, endless, called, ending) for inner in s.bodies())
             continue
-        if called and isinstance(s, Call):
+        if called is not None and isinstance(s, Call) and s.symbol.startswith(called):
             total += times * s.work
         total += times * (1 + computing(s.exprs()))
         if isinstance(s, Transpose):

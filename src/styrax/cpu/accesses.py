@@ -12,7 +12,7 @@ from ..compile.registers import is_avx512
 from . import masked, prefetching, ramps
 from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
-from .prefetching import AHEAD, LINE, LINES, WORTH
+from .prefetching import AHEAD, LINE, LINES, WORTH, Turning
 from .turning import at_once, called, goes_in, tile
 from .writer import Lanes, Writer
 
@@ -28,7 +28,8 @@ class Values(Protocol):
     """What accesses need of the function's values: see `expressions.Values`."""
 
     lanes: Lanes | None
-    turning: tuple[Expr, int] | None
+    turning: Turning | None
+    names: dict[Expr, str]
     vectors: set[Expr]
 
     def value(self, e: Expr, lanes: int = 1) -> str: ...
@@ -123,15 +124,18 @@ class Accesses:
 
     def _prefetch(self, buffer: Buffer, place: Expr, address: str, lanes: int) -> None:
         """Asks for what a later turn of the loop around reads, where it strides through far memory (T. Mowry, M. Lam
-        and A. Gupta, Design and evaluation of a compiler algorithm for prefetching, 1992)."""
+        and A. Gupta, Design and evaluation of a compiler algorithm for prefetching, 1992). The last turns ask for what
+        they read: behind a buffer there may be no page, and some hosts take microseconds to see that."""
         turning, size = self.values.turning, buffer.dtype.itemsize
         if turning is None or not prefetching.is_far(buffer):
             return
-        step = coefficient(self.arena, place, turning[0])
-        if step is None or step.op != "const" or abs(step.attr * turning[1] * size) < PAGE_STEP:
+        step = coefficient(self.arena, place, turning.var)
+        if step is None or step.op != "const" or abs(step.attr * turning.step * size) < PAGE_STEP:
             return
-        first = AHEAD * step.attr * turning[1] * size
-        self._ask(address, range(first, first + lanes * size, LINE))
+        later = self.op(f"add nsw i64 {self.values.names[turning.var]}, {AHEAD * turning.step}")
+        turns = self.op(f"icmp slt i64 {later}, {turning.end}")
+        distance = self.op(f"select i1 {turns}, i64 {AHEAD * step.attr * turning.step * size}, i64 0")
+        self._ask(self.op(f"getelementptr i8, ptr {address}, i64 {distance}"), range(0, lanes * size, LINE))
 
     def _ask(self, address: str, offsets: range) -> None:
         self.writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from ..compile.costs import SEARCH, instructions
 from ..compile.pipeline import debugging
 from ..compile.program import Program
-from . import llvm
+from ..compile.registers import is_avx512
+from . import llvm, microkernels
 
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making, ever
 GAIN = 2.5e-3, 20e-6  # seconds, about, that LLVM saves with a program, and each expression, by generating code quickly
 LOSS = 0.1e-9  # seconds, about, by which each estimated instruction of a call takes longer in such code
+KERNEL_LOSS = 0.35e-9  # of products' kernels, which copy each sum where registers are few; others are little slower
 FAST_GAIN, FAST_LOSS = (0.5e-3, 10e-6), 0.6e-9  # the same of fast register allocation
 
 
@@ -23,9 +25,11 @@ def first_level(program: Program) -> int:
         return 1  # it may turn for long, and cannot be begun anew
     if program.generic:
         return llvm.BRIEF
-    # Kernels that are called are little slower. Loops of unknown length are tried for a short time only.
-    own = instructions(program.statements, endless=1.0, called=False, ending=SEARCH)
+    # Loops of unknown length are tried for a short time only.
+    own, multiplying = (instructions(program.statements, endless=1.0, called=called, ending=SEARCH)
+                        for called in (None, microkernels.PREFIX))
+    lost = 0.0 if is_avx512(llvm.host().vector_bytes) else (multiplying - own) * KERNEL_LOSS
     nodes = len(program.builder.arena.nodes)
-    if own * FAST_LOSS < FAST_GAIN[0] + nodes * FAST_GAIN[1]:
-        return llvm.BRIEFEST
-    return llvm.BRIEF if own * LOSS < GAIN[0] + nodes * GAIN[1] else 1
+    if not own * LOSS + lost < GAIN[0] + nodes * GAIN[1]:  # (where nobody knows how long it takes, too)
+        return 1
+    return llvm.BRIEFEST if own * FAST_LOSS < FAST_GAIN[0] + nodes * FAST_GAIN[1] else llvm.BRIEF

@@ -20,7 +20,7 @@ from .exchanges import Exchanges
 from .expressions import Values
 from .frames import Frame
 from .instructions import element_type, memory_type, vector
-from .prefetching import AHEAD
+from .prefetching import AHEAD, Turning
 from .writer import Lanes, Module, Writer
 
 BEFORE = (-(1 << 62), -1)  # what a loop's turn is to the one after the last
@@ -397,7 +397,8 @@ class Function:
             i, following = self.writer.fresh(), self.writer.fresh()
             latch = self.writer.label("latch")
             self.line(f"{i} = phi i64 [ {low}, %{entry} ], [ {following}, %{latch} ]")
-            around, self.values.turning = self.values.turning, (s.var, int(step)) if _turns(s, int(step)) else None
+            around, self.values.turning = self.values.turning, (
+                Turning(s.var, int(step), high) if _turns(s, int(step)) else None)
             self._body(s, i, lanes)
             self.values.turning = around
             self.line(f"br label %{latch}")

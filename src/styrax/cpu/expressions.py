@@ -15,6 +15,7 @@ from ..compile.registers import is_avx512
 from . import divisors, instructions, ramps, small_floats
 from .accesses import Accesses
 from .instructions import cast, element_type, literal, splat, vector
+from .prefetching import Turning
 from .writer import Lanes, Writer
 
 
@@ -33,7 +34,7 @@ class Values:
         self.vectors: set[Expr] = set()  # leaves that have lanes
         self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
         self.lanes: Lanes | None = None
-        self.turning: tuple[Expr, int] | None = None  # the variable of the loop around, and its step
+        self.turning: Turning | None = None  # the loop around
         self.pointers: dict[Buffer, str] = {}
         self.bases: dict[str, str] = {}  # what pointers of the program are found from, in a function that does so
 

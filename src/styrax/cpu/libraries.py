@@ -36,13 +36,15 @@ import os
 import sys
 import threading
 
-from . import background
+from . import background, runtime
 
 # How the routine's name is decorated in the libraries that wheels carry (all with 32-bit integers).
 _DECORATIONS = (("scipy_", "_"), ("", "_"))
 
 # of OpenBLAS's kernels for x86, by its names; of all others 32 at most
 _VECTOR_BYTES = dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 64)
+
+PACKED = 3 << 19  # bytes: of a work space, up to where right operands are packed, and some of their columns
 
 _opened: list[ctypes.CDLL | None] = []
 _addresses: dict[str, int] = {}
@@ -106,7 +108,22 @@ def _load(file: str) -> ctypes.CDLL | None:
         if setter is not None:
             setter(ctypes.c_int(1))  # it may have been loaded before us
             break
+    _touch_work_space(library)
     return library
+
+
+def _touch_work_space(library: ctypes.CDLL) -> None:
+    """Lets the pages exist that OpenBLAS's kernels ask for ahead of what is packed: until a large product came there,
+    there are none, and on some hosts such a prefetch takes microseconds, at every step of a sum."""
+    take, give = (getattr(library, f"blas_memory_{what}", None) for what in ("alloc", "free"))
+    if take is None or give is None:
+        return
+    take.restype, take.argtypes, give.argtypes = ctypes.c_void_p, [ctypes.c_int], [ctypes.c_void_p]
+    taken = [take(1) for _ in range(runtime.num_threads())]  # a caller takes the first that is free
+    for place in taken:
+        ctypes.memset(place, 0, PACKED)
+    for place in taken:
+        give(place)
 
 
 def named_kernels() -> str | None:

@@ -45,6 +45,7 @@ from .on_demand import Family
 if TYPE_CHECKING:  # programs from the disk need no compiler
     from ..compile.program import Panels
 
+PREFIX = "panels"
 STEPS = 24  # of b at most: 48 KB of 32 columns, which stay in the second cache with the blocks of a
 BLOCKS = 16  # of rows that a call may have
 LINE = 64  # bytes of a cache line
@@ -166,7 +167,9 @@ _STREAMED = _Form(
   %terms_left = sub i64 %terms, %before
   %part = icmp slt i64 %terms_left, {words}
   %terms_here = select i1 %part, i64 %terms_left, i64 {words}
-  %used = mul i64 %terms_here, {size}""", words="%used")
+  %used = mul i64 %terms_here, {size}
+  %follows = icmp sge i64 %terms_left, {words_2}
+  %b_ahead = select i1 %follows, i64 %b_step, i64 0""", words="%used")
 _FORMS = {"": _Form(), "indirect": _INDIRECT, "lying": _LYING, "streamed": _STREAMED}
 
 
@@ -197,7 +200,7 @@ class _Kernel:
         suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix.format(vectors=self.vectors)}"
         words = 64 // self.size
         sizes = {"a_step": a_step, "b_step": b_step, "row": row, "rows": self.rows, "size": self.size,
-                 "words": words, "words_1": words - 1}
+                 "words": words, "words_1": words - 1, "words_2": 2 * words}
         asked = self.asked_ahead(b_step, words)
         return "\n".join(self.declared()) + f"""
 
@@ -393,9 +396,9 @@ far:
                         f"<{self.lanes} x i1> %mask{v}, {words} zeroinitializer)")
             lines += [f"  %y{v}.at = getelementptr i8, ptr %y.w, i64 {self.size * v * self.lanes}", f"  %y{v} = {load}"]
         lines += [f"  %y.n = getelementptr i8, ptr %y.w, i64 {self.form.b_row.format(row=self.size * self.columns)}"]
-        if not self.form.packed:  # rows are apart: no processor foresees the next
+        if not self.form.packed:  # rows are apart: no processor foresees the next. (Behind b there may be no page.)
             row = self.size * self.columns
-            lines += ["  %y.ahead = getelementptr i8, ptr %y.w, i64 %b_step"]
+            lines += ["  %y.ahead = getelementptr i8, ptr %y.w, i64 %b_ahead"]
             lines += [line for at in (*range(0, row, LINE), row - 1) for line in (
                 f"  %ahead{at} = getelementptr i8, ptr %y.ahead, i64 {at}",
                 f"  call void @llvm.prefetch.p0(ptr %ahead{at}, i32 0, i32 3, i32 1)")]
@@ -444,7 +447,7 @@ _I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
 
 
 def _source_of(symbol: str) -> str | None:
-    kind, rows, *more = symbol.removeprefix("panels_").split("_")
+    kind, rows, *more = symbol.removeprefix(f"{PREFIX}_").split("_")
     known = _kinds().get(kind)
     if known is None:
         return None
@@ -454,4 +457,4 @@ def _source_of(symbol: str) -> str | None:
     return source(kind, int(rows), columns, vector_bytes, form, result)
 
 
-family = Family("panels", _source_of)
+family = Family(PREFIX, _source_of)

@@ -5,6 +5,7 @@ accesses, CGO 2017)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..compile.ir.expr import INDEX, LOADS, Expr, Polynomial, coefficient, poly_terms, walk
 from ..compile.ir.loads import loads_of
@@ -16,6 +17,14 @@ FAR = 1 << 20  # bytes
 LINE = 64  # bytes that a prefetch brings
 LINES = 4  # after so many processors see a stream
 WORTH = 32  # bytes reached in a turn; where it is fewer, processors get to later turns by themselves
+
+
+class Turning(NamedTuple):
+    """A loop's variable, its step, and where it ends, as a name or number in LLVM's IR."""
+
+    var: Expr
+    step: int
+    end: str
 
 
 def reached(body: Sequence[Statement], var: Expr, guards: Guards) -> dict[tuple[Buffer, Expr], int]:

@@ -147,8 +147,10 @@ class _Reader:
             self.fail("no such loop")
         extent = unwrap(self.expr(match[2]))
         self.taken(match[1])
-        var = self.names[match[1]] = self.b.arena.var(match[1], extent)
-        self.b.extents[var] = extent
+        var = self.names.get(match[1])
+        if var is None or self.b.extents.get(var) != extent:  # loops of one nest may have a variable in common
+            var = self.names[match[1]] = self.b.arena.var(match[1], extent)
+            self.b.extents[var] = extent
         body = self.inner(indent)
         kind = LoopKind(match[3] or "serial")
         rest: list[Statement] | None = None

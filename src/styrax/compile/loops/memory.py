@@ -152,6 +152,7 @@ def run(program: Program) -> Program:
     coalesce(events)
     reuse_donated(events, program.inputs, program.outputs)
     exchanges = double_buffered(events)
+    compute_in_place(events, {b for pairs in exchanges.values() for pair in pairs.values() for b in pair})
     pairs = {copy: pair for found in exchanges.values() for copy, pair in found.items()}
     body = program.statements
     if pairs:
@@ -320,6 +321,51 @@ def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequ
                 events.aliases[a] = b
                 free.remove(b)
                 break
+
+
+def compute_in_place(events: Events, exchanged: set[Buffer]) -> None:
+    """Lets what is computed element by element from a temporary, where this is read last, take its memory: rows between
+    two passes of a softmax go to a core's cache once."""
+    for b in list(events.writes):
+        reads = events.reads.get(b)
+        if b.kind is not BufferKind.TEMP or b in events.aliases or b in exchanged or not reads:
+            continue
+        _, (last, _) = max(reads, key=lambda x: x[0])
+        if isinstance(last, Store) and _in_place(events, events.root(last.buffer), b):
+            events.merge(b, events.root(last.buffer))
+
+
+def _in_place(events: Events, a: Buffer, b: Buffer) -> bool:
+    """Whether `a`, computed from `b`, may have its memory: each element of `b` is read for the last time where that of
+    `a` is written for the first time, in every loop around them.
+
+    Either a loop's iterations have elements of their own, or each makes both values anew before it reads them.
+    """
+    if a is b or a.kind not in (BufferKind.TEMP, BufferKind.OUT) or (
+            a.size != b.size or a.dtype != b.dtype or not isinstance(a.size, int)):
+        return False
+    writes_a, writes_b = events.writes[a], events.writes[b]
+    if not all(_read_before(events, t, s, place_, w, other, where, 0)
+               for t, (s, place_) in (*events.reads[b], *writes_b) for w, (other, where) in writes_a):
+        return False
+    times = {name: [t for t, _ in found] for name, found in (
+        ("read", events.reads.get(a, ())), ("made", writes_a), ("needed", events.reads[b]), ("begun", writes_b))}
+    if any(t <= min(times["made"]) for t in times["read"]):
+        return False
+    for number in set().union(*[events.loops_of[t] for t in times["begun"]]):
+        start, end = events.loops[number]
+        inside = {name: [t for t in found if start <= t <= end] for name, found in times.items()}
+        if any(t <= min(inside["made"], default=end) for t in inside["read"]):
+            return False
+        loop = events.loop_statements[number]
+        if not inside["made"] or isinstance(loop, Loop) and all(
+                where is not None and loop.var in where.deps for _, (_, where) in (*writes_a, *writes_b)):
+            continue
+        if isinstance(loop, Loop) and (loop.parallel or loop.kind is not LoopKind.SERIAL) or (
+                len(inside["needed"]) + len(inside["begun"]) < len(times["needed"]) + len(times["begun"])
+                or min(inside["needed"]) < min(inside["begun"])):
+            return False
+    return True
 
 
 class Hosts:

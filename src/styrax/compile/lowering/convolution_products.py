@@ -298,8 +298,7 @@ class _Implicit:
                 at = b.imul(b.iadd(b.imul(group, columns), panel), size)
                 nest.call(name, [
                     (source, b.imul(place, layout.lanes)), (offsets, b.int(0)), (packed, at),
-                    *[(packed, b.iadd(at, panel_products.ahead(layout.steps, width, kernel.word)))] * (
-                        not kernel.tiles),
+                    *[panel_products.ahead(b, packed, at, layout.steps, width, kernel.word)] * (not kernel.tiles),
                     (outs[0], b.iadd(b.imul(b.iadd(b.imul(lines, layout.rows), first), self.features), column)),
                     b.int(kernel.result.itemsize * self.features), *extent, b.int(layout.steps)],
                     reads=[source, offsets, packed], writes=[outs[0]], work=computed * 2 / kernel.speed,

@@ -123,14 +123,13 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
             column = b.imul(panel, width)
             if packed is None:
                 here = passing_panels.panel(nest, right, rest, column, 1, width, word)
-                then = passing_panels.following(b, right, rest, b.iadd(column, width), here)
+                then = passing_panels.following(b, right, rest, b.iadd(column, width), width, here)
                 with nest.loop(pieces) if pieces > 1 else nullcontext(b.int(0)) as piece:
                     multiply(rest, piece, column, here, b.int(0), then)
             else:
                 c, size = b.floordiv(rest, pieces), panel_size // packed.dtype.itemsize
                 at = b.imul(b.iadd(b.imul(c, columns), panel), size)
-                multiply(c, b.floormod(rest, pieces), column, packed, at,
-                         (packed, b.iadd(at, ahead(steps, width, word))))
+                multiply(c, b.floormod(rest, pieces), column, packed, at, ahead(b, packed, at, steps, width, word))
 
     (stored,) = b.nest([(shape, results)], body)
     return stored if dtype == results else b.value(shape, dtype, lambda i: b.cast(stored.at(i), dtype))
@@ -147,9 +146,12 @@ def _in_stretches(b: Builder, operand: Value, stretches: int, word: np.dtype) ->
                   (unwrap(b.imul(term, k // stretches)), row, term), operand.offset)
 
 
-def ahead(steps: int, width: int, word: np.dtype) -> int:
-    """How many words behind a packed panel's first is what a kernel should ask for first."""
-    return min(steps, AHEAD) * panels.words_of_step(word) * width
+def ahead(b: Builder, packed: Stored, at: Expr, steps: int, width: int, word: np.dtype) -> tuple[Stored, Expr]:
+    """What a kernel should ask for first that multiplies the panel at a place: words behind the panel's first, as long
+    as as many follow. (For what no memory is there some processors walk the page tables each time they are asked.)"""
+    step = panels.words_of_step(word) * width
+    last = b.isub(b.product(packed.shape), steps * step)
+    return packed, b.min(b.iadd(at, min(steps, AHEAD) * step), last)
 
 
 def streams(b: Builder, dtype: np.dtype, m: object, n: object, k: object) -> bool:

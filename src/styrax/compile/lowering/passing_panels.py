@@ -49,12 +49,12 @@ def panel(nest: Nest, right: Value, c: Expr, first: Expr, parts: int, width: int
     return packing.target
 
 
-def following(b: Builder, right: Value, c: Expr, first: Expr, packed: Stored) -> tuple[Stored, Expr]:
-    """Where the columns from `first` on lie, if they do one after the other: what is packed after a panel. Else the
-    panel. (Rows that lie far apart meet in few places of a cache, which cannot keep them so long.)"""
+def following(b: Builder, right: Value, c: Expr, first: Expr, width: int, packed: Stored) -> tuple[Stored, Expr]:
+    """Where `width` columns from `first` on lie, or the last ones, if they do one after the other: what is packed after
+    a panel. Else the panel. (Rows that lie far apart meet in few places of a cache, which cannot keep them so long.)"""
     if isinstance(right, Stored) and right.dtype == packed.dtype and right.strides[2] == 1 and (
-            right.strides[1] == right.shape[2]):
-        return right, _behind(b, right, c, first)
+            right.strides[1] == right.shape[2]) and right.shape[1] >= width:
+        return right, _behind(b, right, c, b.min(first, b.isub(right.shape[1], width)))
     return packed, b.int(0)
 
 
