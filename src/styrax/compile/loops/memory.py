@@ -352,14 +352,16 @@ def _in_place(events: Events, a: Buffer, b: Buffer) -> bool:
         ("read", events.reads.get(a, ())), ("made", writes_a), ("needed", events.reads[b]), ("begun", writes_b))}
     if any(t <= min(times["made"]) for t in times["read"]):
         return False
-    for number in set().union(*[events.loops_of[t] for t in times["begun"]]):
+    for number in set().union(*[events.loops_of[t] for t in (*times["begun"], *times["needed"])]):
         start, end = events.loops[number]
         inside = {name: [t for t in found if start <= t <= end] for name, found in times.items()}
-        if any(t <= min(inside["made"], default=end) for t in inside["read"]):
+        if not inside["made"]:
+            continue
+        if any(t <= min(inside["made"]) for t in inside["read"]):
             return False
         loop = events.loop_statements[number]
-        if not inside["made"] or isinstance(loop, Loop) and all(
-                where is not None and loop.var in where.deps for _, (_, where) in (*writes_a, *writes_b)):
+        if isinstance(loop, Loop) and all(where is not None and loop.var in where.deps
+                                          for t, (_, where) in (*writes_a, *writes_b) if start <= t <= end):
             continue
         if isinstance(loop, Loop) and (loop.parallel or loop.kind is not LoopKind.SERIAL) or (
                 len(inside["needed"]) + len(inside["begun"]) < len(times["needed"]) + len(times["begun"])
