@@ -41,6 +41,7 @@ LANES = 8  # of results that are worth a vector
 STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 COMPARED = 4  # reads of a buffer that another's is compared with, to walk it together
 LARGE = 2048  # estimated instructions of a group: LLVM's time grows faster than the length of a loop's body
+WORTH_TURNING = 1 << 14  # elements that are computed in one nest and turned in another rather than scattered
 LOOKBACK = 12  # groups back to where an operation may join one that merely reads the same memory; results may farther
 
 
@@ -415,7 +416,7 @@ class Fuser:
             is_inner = True
         if not is_inner and (self._outweighs_row(op, group) or self._lies_across(op, group, mapping, needed)):
             return None
-        lanes = self._turned_from(op, group, mapping) if is_inner and inner and isinstance(op, Point) else None
+        lanes = self._turned_from(op, group, mapping) if is_inner == bool(inner) and isinstance(op, Point) else None
         if lanes is not None:
             assert isinstance(op, Point)
             own = {g: v for v, g in mapping.items()}
@@ -510,7 +511,11 @@ class Fuser:
         if op.whole is not None or op.value.op == "complex":
             return None
         place = self.b.arena.substitute(op.place, mapping, dict(mapping))
-        long = [v for v in (*group.inner, *group.outer) if _extent(self.b, v) >= LANES]
+        loops = *group.inner, *group.outer
+        long = [v for v in loops if _extent(self.b, v) >= LANES]
+        count = self.b.product([self.b.extents[v] for v in loops])
+        if isinstance(count, int) and count < WORTH_TURNING:
+            return None
 
         def along(e: Expr) -> Expr | None:
             steps = ((coefficient(self.b.arena, e, v), v) for v in long)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..ir.expr import unwrap
 from ..ir.values import Shape, Stored, Value
+from ..registers import is_avx512
 from . import panels, passing_panels
 from .number_types import SMALL_FLOATS
 
@@ -37,6 +38,7 @@ AHEAD = 24  # steps of a packed panel that are asked for before they are read
 FEW = 32  # panels for which a left operand is not worth packing
 HUGE = 1 << 26  # multiplications to which packing is little; fewer are enough
 BROAD, BROADEST = 1 << 24, 512  # with so many columns
+LARGEST = 1 << 30  # the same without AVX-512
 WORDS = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "bf16": np.dtype(ml_dtypes.bfloat16),
          "i16": np.dtype(np.int16)}
 NARROW = {"bf16": WORDS["bf16"], "f16": np.dtype(np.float16)}
@@ -57,13 +59,15 @@ def kind(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> str | None:
     return found if found in b.kernels.panels else None
 
 
-def pays(m: object, n: object, k: object, blas: bool) -> bool:
+def pays(b: Builder, m: object, n: object, k: object, blas: bool) -> bool:
     """Whether a product of known sizes is large enough. BLAS packs while it multiplies, and does better in between:
-    where no edge is short, or all fits into near caches, and the operands are not few against multiplications."""
+    where no edge is short, or all fits into near caches, and the operands are not few against multiplications. (In
+    vectors of 32 bytes it needs longer for these, so packing is less of the whole.)"""
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return False
     if blas:
-        return m * n * k >= (BROAD if n >= BROADEST else HUGE) or (
+        enough = LARGEST if not is_avx512(b.vector_bytes) else BROAD if n >= BROADEST else HUGE
+        return m * n * k >= enough or (
             min(m, k) <= SHORT and n >= NARROWEST and n * max(m, k) >= STREAMED)
     return min(m, n, k) >= SMALLEST and m * n * k >= LARGE
 

@@ -29,7 +29,7 @@ THREADED = 1 << 20  # multiplications from which a product is cut into panels
 FEWEST = 4  # rows and columns that are BLAS's
 NEAR = 1 << 19  # bytes of a right operand that loops read again and again
 PACKED = 16  # rows from which a right operand is worth a copy by columns
-PANEL = 512  # rows of a panel
+PANEL = 512  # rows of a panel at most
 SMALL = 10**6  # multiplications of a product for which OpenBLAS has kernels that read operands where they lie
 LONG, STRETCHES = 32, 8  # times the longer edge from which sums are cut into stretches, and how many of these at most
 FEW_ROWS, FEW_TERMS = 8, 24  # edges up to which loops keep up with memory (see `loops_do_better`), and
@@ -96,7 +96,7 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     found = panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)
     if dtype == lhs.dtype == rhs.dtype and not by_blas and panel_products.FLOATS.get(dtype) in b.kernels.panels:
         found = panel_products.FLOATS[dtype]
-    if found is not None and panel_products.pays(m, n, k, by_blas):
+    if found is not None and panel_products.pays(b, m, n, k, by_blas):
         return panel_products.product(
             b, found, dtype, _to_be_packed(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract, lhs_contract),
             _to_be_packed(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract, rhs_free), shape,
@@ -275,7 +275,7 @@ def _panels(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: Inde
     whole = m if by_rows else n
     pieces: Index = 1
     if b.at_least(whole, 33):
-        pieces = unwrap(b.max(b.int(2), b.index(_ceil(b, whole, PANEL))))
+        pieces = unwrap(b.imul(_ceil(b, whole, 2 * PANEL), 2))  # an even number: few threads share them equally
     grain = 4 if by_rows else 16  # as many as BLAS computes at once
     size = _ceil(b, _ceil(b, whole, pieces), grain) * grain
     with nest.loop(_ceil(b, whole, size), parallel=True) as p:
