@@ -1,5 +1,6 @@
 """Products by kernels of the host, in matrix units or vector registers, against NumPy's in wider types."""
 
+import re
 import string
 
 import ml_dtypes
@@ -164,6 +165,13 @@ def test_left_operands_that_lie_well_are_not_packed():
     assert not lies(x)  # rows 4 KB apart meet in one place of the nearest cache
     assert not lies(x[:, :401])  # words of two terms
     assert not lies(x[:, :400].astype(jnp.int8))  # which are cast
+
+
+@pytest.mark.skipif("f32" not in microkernels.kernels(), reason="no such kernel on this host")
+def test_nothing_is_asked_for_behind_the_panels():
+    asked = re.findall(r"call panels_f32\w*\(&.*?, &(\w+)\[(.*?)\], &(\w+)\[(.*?)\], ",
+                       text(*[jnp.ones((300, 300), jnp.float16)] * 2))
+    assert asked and all(panel == then and (at == "0" or at.startswith("min(")) for panel, _, then, at in asked), asked
 
 
 def test_products_in_loops_stay_loops_for_longer(wide_blas):

@@ -114,3 +114,25 @@ if sys.platform == "linux":
         pytest.skip("SciPy carries no library here")
     subprocess.run([sys.executable, "-c", code], check=True,
                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_work_spaces_are_touched_and_given_back(monkeypatch):
+    memory = [ctypes.create_string_buffer(b"\xff" * libraries.PACKED) for _ in range(2)]
+    taken, given = iter([ctypes.addressof(memory[0]), None, ctypes.addressof(memory[1])]), []
+
+    class Routine:  # what is set of a foreign function
+        def __init__(self, run):
+            self.run = run
+
+        def __call__(self, x):
+            return self.run(x)
+
+    class Library:
+        blas_memory_alloc = Routine(lambda _: next(taken))
+        blas_memory_free = Routine(given.append)
+
+    monkeypatch.setattr(libraries.runtime, "num_threads", lambda: 3)
+    libraries._touch_work_space(Library())
+    assert given == [ctypes.addressof(m) for m in memory]
+    assert all(m.raw[: libraries.PACKED] == bytes(libraries.PACKED) for m in memory)
+    libraries._touch_work_space(object())  # of other libraries nothing is known

@@ -45,6 +45,7 @@ _DECORATIONS = (("scipy_", "_"), ("", "_"))
 _VECTOR_BYTES = dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 64)
 
 PACKED = 3 << 19  # bytes: of a work space, up to where right operands are packed, and some of their columns
+CALLERS = 16  # whose work spaces are touched ahead, at most
 
 _opened: list[ctypes.CDLL | None] = []
 _addresses: dict[str, int] = {}
@@ -119,7 +120,8 @@ def _touch_work_space(library: ctypes.CDLL) -> None:
     if take is None or give is None:
         return
     take.restype, take.argtypes, give.argtypes = ctypes.c_void_p, [ctypes.c_int], [ctypes.c_void_p]
-    taken = [take(1) for _ in range(runtime.num_threads())]  # a caller takes the first that is free
+    wanted = min(runtime.num_threads(), CALLERS)
+    taken = [place for place in (take(1) for _ in range(wanted)) if place]  # a caller takes the first that is free
     for place in taken:
         ctypes.memset(place, 0, PACKED)
     for place in taken:
