@@ -131,7 +131,7 @@ def test_work_spaces_are_touched_and_given_back(monkeypatch):
         blas_memory_alloc = Routine(lambda _: next(taken))
         blas_memory_free = Routine(given.append)
 
-    monkeypatch.setattr(libraries.runtime, "num_threads", lambda: 3)
+    monkeypatch.setattr(libraries.processors, "threads", lambda: 3)
     libraries._touch_work_space(Library())
     assert given == [ctypes.addressof(m) for m in memory]
     assert all(m.raw[: libraries.PACKED] == bytes(libraries.PACKED) for m in memory)

@@ -36,7 +36,7 @@ import os
 import sys
 import threading
 
-from . import background, runtime
+from . import background, processors
 
 # How the routine's name is decorated in the libraries that wheels carry (all with 32-bit integers).
 _DECORATIONS = (("scipy_", "_"), ("", "_"))
@@ -120,7 +120,7 @@ def _touch_work_space(library: ctypes.CDLL) -> None:
     if take is None or give is None:
         return
     take.restype, take.argtypes, give.argtypes = ctypes.c_void_p, [ctypes.c_int], [ctypes.c_void_p]
-    wanted = min(runtime.num_threads(), CALLERS)
+    wanted = min(processors.threads(), CALLERS)
     taken = [place for place in (take(1) for _ in range(wanted)) if place]  # a caller takes the first that is free
     for place in taken:
         ctypes.memset(place, 0, PACKED)

@@ -17,7 +17,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 
-from . import background, dispatch, llvm, native, native_queue
+from . import background, dispatch, llvm, native, native_queue, processors
 from .buffers import Pool
 
 DONE, CANCELLED, OUT_OF_MEMORY = native_queue.DONE, native_queue.CANCELLED, native_queue.OUT_OF_MEMORY
@@ -39,7 +39,7 @@ class _Native:
         self.get_status = dispatch.get("int32")
         self.set_cancel = dispatch.put("int32")
         self.thread_limit = ctypes.c_int32.from_address(library.address("styrax_thread_limit"))
-        self.thread_limit.value = _default_threads()
+        self.thread_limit.value = processors.threads()
 
 
 _native: list[_Native] = []
@@ -92,7 +92,7 @@ def parallel_for(fn: int, env: int, n: int, chunk: int) -> None:
 
 def num_threads() -> int:
     """Threads that one parallel loop uses, the calling one included."""
-    return _native[0].thread_limit.value if _native else _default_threads()
+    return _native[0].thread_limit.value if _native else processors.threads()
 
 
 def set_num_threads(n: int) -> None:
@@ -100,15 +100,6 @@ def set_num_threads(n: int) -> None:
     if not 1 <= n <= 1024:
         raise ValueError(f"the number of threads must be between 1 and 1024, not {n}")
     _runtime().thread_limit.value = n
-
-
-def _default_threads() -> int:
-    named = os.environ.get("STYRAX_NUM_THREADS", "")
-    if named.isdigit() and int(named) > 0:
-        return min(int(named), 1024)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Job:
