@@ -17,14 +17,14 @@ A read that one of two opposite conditions guards is guarded by the choice.
 from __future__ import annotations
 
 from ..ir.expr import BOOL, INDEX, Arena, Expr, poly_terms, walk
-from ..ir.loopir import Loop, LoopKind, Statement, Store, Together
+from ..ir.loopir import Fold, Loop, LoopKind, Statement, Store, Together
 from ..program import Program
 
 OPPOSITES = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
 def run(program: Program) -> Program:
-    """Rewrites the values of stores."""
+    """Rewrites the values of stores and of what is folded, which may have much in common."""
     new = _rewritten(program.builder.arena, program.statements, frozenset())
     return program if new is program.statements else program.with_statements(new)
 
@@ -36,6 +36,11 @@ def _rewritten(arena: Arena, body: list[Statement], lanes: frozenset[Expr]) -> l
         if isinstance(s, Store):
             value = merged(arena, s.value, lanes)
             out.append(s if value is s.value else Store(s.buffer, s.offset, value))
+            continue
+        if isinstance(s, Fold):
+            values = [merged(arena, v, lanes) for v in s.values]
+            same = all(x is y for x, y in zip(values, s.values, strict=True))
+            out.append(s if same else Fold(s.accumulator, values))
             continue
         if isinstance(s, Together):  # as it was grouped: its stores share what they compute
             out.append(s)
