@@ -25,11 +25,15 @@ def first_level(program: Program) -> int:
         return 1  # it may turn for long, and cannot be begun anew
     if program.generic:
         return llvm.BRIEF
-    # Loops of unknown length are tried for a short time only.
-    own, multiplying = (instructions(program.statements, endless=1.0, called=called, ending=SEARCH)
-                        for called in (None, microkernels.PREFIX))
-    lost = 0.0 if is_avx512(llvm.host().vector_bytes) else (multiplying - own) * KERNEL_LOSS
+    own, lost = _instructions(program, None), 0.0
+    if not is_avx512(llvm.host().vector_bytes):
+        lost = (_instructions(program, microkernels.PREFIX) - own) * KERNEL_LOSS
     nodes = len(program.builder.arena.nodes)
     if not own * LOSS + lost < GAIN[0] + nodes * GAIN[1]:  # (where nobody knows how long it takes, too)
         return 1
     return llvm.BRIEFEST if own * FAST_LOSS < FAST_GAIN[0] + nodes * FAST_GAIN[1] else llvm.BRIEF
+
+
+def _instructions(program: Program, called: str | None) -> float:
+    """Those of a first call. Loops of unknown length are tried for a short time only."""
+    return instructions(program.statements, endless=1.0, called=called, ending=SEARCH)

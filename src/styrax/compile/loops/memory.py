@@ -313,11 +313,7 @@ def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequ
         if a is None or a in events.aliases:
             continue
         for b in free:
-            if b.size != a.size or b.dtype != a.dtype or not isinstance(a.size, int):
-                continue
-            writes = events.writes.get(a, ())
-            if all(_read_before(events, t, s, place_, w, other, where, 0)
-                   for t, (s, place_) in events.reads.get(b, ()) for w, (other, where) in writes):
+            if _in_place(events, a, b):
                 events.aliases[a] = b
                 free.remove(b)
                 break
@@ -336,21 +332,22 @@ def compute_in_place(events: Events, exchanged: set[Buffer]) -> None:
 
 
 def _in_place(events: Events, a: Buffer, b: Buffer) -> bool:
-    """Whether `a`, computed from `b`, may have its memory: each element of `b` is read for the last time where that of
-    `a` is written for the first time, in every loop around them.
+    """Whether `a`, a result or temporary, may have the memory of `b`, which nobody needs later: each element of `b` is
+    read for the last time where that of `a` is written for the first time, in every loop around them.
 
     Either a loop's iterations have elements of their own, or each makes both values anew before it reads them.
     """
     if a is b or a.kind not in (BufferKind.TEMP, BufferKind.OUT) or (
             a.size != b.size or a.dtype != b.dtype or not isinstance(a.size, int)):
         return False
-    writes_a, writes_b = events.writes[a], events.writes[b]
+    writes_a, writes_b = (events.writes.get(x, ()) for x in (a, b))
+    reads_a, reads_b = (events.reads.get(x, ()) for x in (a, b))
     if not all(_read_before(events, t, s, place_, w, other, where, 0)
-               for t, (s, place_) in (*events.reads[b], *writes_b) for w, (other, where) in writes_a):
+               for t, (s, place_) in (*reads_b, *writes_b) for w, (other, where) in writes_a):
         return False
     times = {name: [t for t, _ in found] for name, found in (
-        ("read", events.reads.get(a, ())), ("made", writes_a), ("needed", events.reads[b]), ("begun", writes_b))}
-    if any(t <= min(times["made"]) for t in times["read"]):
+        ("read", reads_a), ("made", writes_a), ("needed", reads_b), ("begun", writes_b))}
+    if any(t <= min(times["made"], default=t) for t in times["read"]):
         return False
     for number in set().union(*[events.loops_of[t] for t in (*times["begun"], *times["needed"])]):
         start, end = events.loops[number]
@@ -363,9 +360,9 @@ def _in_place(events: Events, a: Buffer, b: Buffer) -> bool:
         if isinstance(loop, Loop) and all(where is not None and loop.var in where.deps
                                           for t, (_, where) in (*writes_a, *writes_b) if start <= t <= end):
             continue
-        if isinstance(loop, Loop) and (loop.parallel or loop.kind is not LoopKind.SERIAL) or (
-                len(inside["needed"]) + len(inside["begun"]) < len(times["needed"]) + len(times["begun"])
-                or min(inside["needed"]) < min(inside["begun"])):
+        anew = inside["begun"] and all(inside[name] == times[name] for name in ("needed", "begun")) and (
+            min(inside["begun"]) < min(inside["needed"], default=end))
+        if not anew or isinstance(loop, Loop) and (loop.parallel or loop.kind is not LoopKind.SERIAL):
             return False
     return True
 
