@@ -64,3 +64,44 @@ def test_wide_bounds_with_wide_integers(n):
     with styrax.enable_x64(True):
         count = styrax.jit(lambda a: styrax.lax.fori_loop(a, n, lambda i, c: i, 0))(np.int64(n - 2))
         assert int(count) == n - 1
+
+
+FILLERS = {
+    "full": lambda j, n, dtype: j.numpy.full((2, 3), n, dtype),
+    "full, no shape": lambda j, n, dtype: j.numpy.full((), n, dtype),
+    "full_like": lambda j, n, dtype: j.numpy.full_like(j.numpy.zeros(3, dtype), n),
+    "arange": lambda j, n, dtype: j.numpy.arange(n - 5, n, 2, dtype=dtype),
+    "arange, a step": lambda j, n, dtype: j.numpy.arange(3, n, max(abs(n) // 2, 1), dtype=dtype),
+    "in jit": lambda j, n, dtype: j.jit(lambda: j.numpy.full(3, n, dtype))(),
+    "in vmap": lambda j, n, dtype: j.vmap(lambda x: j.numpy.full_like(x, n))(j.numpy.zeros((2, 3), dtype)),
+    "in a loop": lambda j, n, dtype: j.lax.fori_loop(
+        0, 2, lambda _, c: j.numpy.full_like(c, n), j.numpy.zeros(2, dtype)),
+}
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("n", [300, 2**31, 2**32 - 1, 2**40 + 7, 2**63, 2**64 - 1, -1, -(2**31) - 1, -(2**62)])
+@pytest.mark.parametrize("name", list(FILLERS))
+def test_fillers_wrap_around(name, n, x64):
+    with real.enable_x64(x64), styrax.enable_x64(x64):
+        for dtype in (None, "int8", "uint8", "int32", "uint32", "uint64", "float32", "complex64", "bool"):
+            if dtype == "bool" and "arange" in name or dtype == "uint64" and not x64:
+                continue
+            found, expected = (FILLERS[name](j, n, dtype) for j in (styrax, real))
+            assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_floats_of_more_than_64_bits(dtype):
+    for fill in (FILLERS["full"], FILLERS["full_like"], FILLERS["arange"]):
+        np.testing.assert_array_equal(fill(styrax, 2**70, dtype), fill(real, 2**70, dtype))
+
+
+def test_what_is_too_large_is_named():
+    def told(j):
+        with pytest.raises(OverflowError) as raised:
+            j.numpy.pad(j.numpy.ones(2), 1, constant_values=2**32)
+        return str(raised.value)
+
+    assert told(styrax) == told(real)

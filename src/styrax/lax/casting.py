@@ -116,9 +116,11 @@ def _fold(x: Any, aval: Any, new_dtype: Any) -> Any:
     value = np.asarray(x)
     if value.dtype == dtypes.float0:
         return value if new_dtype == dtypes.float0 else None
-    if dtypes.kind(new_dtype) in "iu" and dtypes.kind(value.dtype) not in "biu":
-        if value.dtype == object:
+    if value.dtype == object:  # an int of more than 64 bits
+        if dtypes.kind(new_dtype) in "iu":
             raise OverflowError(f"Python int {x} too large to convert to {dtypes.dtype_name(new_dtype)}")
+        value = np.asarray(float(x))
+    if dtypes.kind(new_dtype) in "iu" and dtypes.kind(value.dtype) not in "biu":
         # NumPy leaves NaN and numbers out of range undefined here; arrays saturate.
         if value.shape or not np.isfinite(value.real):
             return None

@@ -33,7 +33,7 @@ from styrax.lax.shaping.filling import vary_like
 
 from .broadcasting import canonical_shape, spread
 from .conversion import asarray, place, told_by
-from .promotion import arrays, check_arraylike, convert, dtype_of_new, is_array, shape_of, typed, unwrap, user_dtype
+from .promotion import arrays, check_arraylike, dtype_of_new, is_array, shape_of, typed, unwrap, user_dtype, wrapped
 from .ranges import arange
 
 
@@ -50,11 +50,11 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
         return place(lax.full(shape, value, dtype), device)
     check_real(value, dtype)
     if shape == ():
-        return place(asarray(convert(value, dtype)), device)
+        return place(asarray(wrapped(value, dtype)), device)
     told = told_by(device)
     if told is not None:
-        return lax.broadcast_in_dim(convert(value, dtype), shape, (), out_sharding=told)
-    return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
+        return lax.broadcast_in_dim(wrapped(value, dtype), shape, (), out_sharding=told)
+    return place(lax.broadcast_in_dim(wrapped(value, dtype), shape, ()), device)
 
 
 @api_boundary
@@ -161,7 +161,7 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
         shape = canonical_shape(shape)
         if isinstance(device, (Device, Sharding)) and out_sharding is None:
             return _filled(shape, fill_value, typed(fill_value)[0], device)
-        value = fill_value if is_array(fill_value) else convert(fill_value, *typed(fill_value))
+        value = fill_value if is_array(fill_value) else wrapped(fill_value, *typed(fill_value))
         return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value),
                      _where("full", device, out_sharding))
     value = asarray(fill_value, dtype=dtype)
@@ -187,7 +187,7 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     if dtypes.issubdtype(kind, dtypes.extended):
         return place(lax.full(shape, value, kind), device)
     check_real(value, kind)
-    filler = convert(value, kind, weak)
+    filler = wrapped(value, kind, weak)
     told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
     if told is not None and len(told.spec) == len(shape) and device is None:
         return lax.broadcast_in_dim(filler, shape, (), out_sharding=told)

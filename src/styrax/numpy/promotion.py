@@ -22,7 +22,7 @@ from styrax.core.settings import config
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.dims import Dim, NotGeneric
-from styrax.lax.casting import warn_of_loss
+from styrax.lax.casting import _convert_element_type, warn_of_loss
 from styrax.lax.shaping.sizes import size_value
 
 Typed = tuple[Any, bool]  # a dtype and whether it is weak
@@ -209,11 +209,21 @@ def literal(x: Any, dtype: Any) -> np.ndarray:
 
 def check_int(x: int) -> None:
     """Raises OverflowError for an int beyond the default integer dtype."""
+    if not _fits(x):
+        raise OverflowError(f"Python int {x} too large to convert to int{64 if config.enable_x64.value else 32}")
+
+
+def _fits(x: int, signed: bool = False) -> bool:
+    """Whether the default integer dtype holds an int, or where it has 64 bits (unless `signed`) the unsigned one."""
     bits = 63 if config.enable_x64.value else 31
-    if not -(1 << bits) <= x < (1 << bits):
-        # 64-bit unsigned literals are legitimate where 64 bits are.
-        if not (bits == 63 and 0 <= x < (1 << 64)):
-            raise OverflowError(f"Python int {x} too large to convert to int{bits + 1}")
+    return -(1 << bits) <= x < (1 << bits) or bits == 63 and not signed and 0 <= x < (1 << 64)
+
+
+def wrapped(x: Any, dtype: Any, weak: bool = False) -> Array:
+    """`convert`, which of an int that the default integer dtype cannot hold takes the lowest bits."""
+    if type(x) is int and not _fits(x, signed=weak):
+        return _convert_element_type(x, dtype, weak)
+    return convert(x, dtype, weak)
 
 
 def convert(x: Any, dtype: Any, weak: bool = False) -> Array:

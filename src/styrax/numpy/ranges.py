@@ -33,6 +33,7 @@ from .promotion import (
     shape_of,
     to_inexact,
     user_dtype,
+    wrapped,
 )
 
 
@@ -97,11 +98,11 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
     length = _range_length(_number(start), _number(stop), _number(step))
     out = _iota(dtype, length)
     if not simple:
-        out = lax.mul(convert(_number(step), dtype), out)
-        return place(lax.add(convert(_number(start), dtype), out), place_)
+        out = lax.mul(wrapped(_number(step), dtype), out)
+        return place(lax.add(wrapped(_number(start), dtype), out), place_)
     if _number(start) == 0:
         return place(out, place_)
-    return place(lax.add(convert(_number(start), dtype), out), place_)
+    return place(lax.add(wrapped(_number(start), dtype), out), place_)
 
 
 def _range_length(start: Any, stop: Any, step: Any) -> Any:

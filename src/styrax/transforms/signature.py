@@ -22,7 +22,6 @@ from ..core.tracing.trace import Tracer, raise_leak, state
 from ..core.trees import tree
 from ..core.trees.registry import default_registry
 from ..core.trees.treedef import PyTreeDef, leaf_treedef
-from ..core.types import dtypes
 from ..core.types.avals import narrow, numpy_aval, numpy_types
 from .flattening import FlatFunction
 from .naming import argument_names
@@ -170,10 +169,10 @@ class Signature:
     def overflow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OverflowError:
         """What to raise where a number among the arguments is too large for its dtype."""
         def overflows(x: Any) -> bool:
+            if not isinstance(x, int):
+                return False
             try:
-                abstractify(x)
-                if isinstance(x, int):
-                    np.asarray(x, dtypes.dtype(x))
+                np.asarray(x, abstractify(x).dtype)
             except OverflowError:
                 return True
             return False
