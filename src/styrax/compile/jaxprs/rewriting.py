@@ -13,8 +13,8 @@ from ...core.types.avals import ShapedArray
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program of an equation that is nothing but a call of it."""
-    find = eqn.primitive.traits.program
+    """The program of an equation that is nothing but a call of it, to a compiler."""
+    find = eqn.primitive.traits.program or eqn.primitive.traits.implementation
     if find is None:
         return None
     inner = find(eqn.params)

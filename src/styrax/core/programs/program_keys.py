@@ -42,7 +42,7 @@ class _KeyWriter(Writer):
 
     def eqn(self, eqn: JaxprEqn) -> str:
         traits = eqn.primitive.traits
-        rule = traits.program or rules.loops.get(eqn.primitive)
+        rule = traits.program or traits.implementation or rules.loops.get(eqn.primitive)
         if traits.control is None and not getattr(rule, "__module__", "").startswith(_RULES):
             raise TypeError(f"the rule of {eqn.primitive} may change between processes")
         before, self.inlined = self.inlined, traits.program is not None

@@ -59,6 +59,8 @@ class Traits:
       contraction: sums of products over `dimension_numbers`, with the parameters of `dot_general`.
       reduction: folds the dimensions `axes` of its operand.
       program: of a call, the program among the parameters that gives the results of the operands.
+      implementation: of what transformations treat by rules of their own, as solvers are, the program of all operands
+        that computes the results when no transformation is left.
       control: which control flow it is.
       sizes: parameters that hold sizes and positions, which eager programs for all shapes leave open.
       unprinted: parameters that are not printed where they are None.
@@ -84,14 +86,15 @@ class Traits:
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "addition", "contraction", "reduction",
-                 "program", "control", "permutation", "ordered", "sizes", "unprinted", "printed", "nan", "divides",
-                 "once", "pieces", "records", "windows", "added", "parts", "sharding", "factors")
+                 "program", "implementation", "control", "permutation", "ordered", "sizes", "unprinted", "printed",
+                 "nan", "divides", "once", "pieces", "records", "windows", "added", "parts", "sharding", "factors")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
                  linear: bool = False, bilinear: bool = False, addition: bool = False, contraction: bool = False,
                  reduction: bool = False,
                  program: Callable[[dict[str, Any]], Any] | None = None,
+                 implementation: Callable[[dict[str, Any]], Any] | None = None,
                  control: Control | None = None,
                  permutation: Callable[[dict[str, Any]], Sequence[int]] | None = None,
                  sizes: frozenset[str] = frozenset(),
@@ -107,7 +110,8 @@ class Traits:
                  sharding: Callable[..., Any] | None = None, factors: Callable[..., Factors] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
         self.linear, self.bilinear, self.addition, self.reduction = linear, bilinear, addition, reduction
-        self.program, self.control, self.permutation = program, control, permutation
+        self.program, self.implementation = program, implementation
+        self.control, self.permutation = control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.ordered = ordered
         self.nan, self.divides = nan, divides

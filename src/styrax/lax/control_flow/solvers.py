@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
-from styrax.core.programs.jaxpr import ClosedJaxpr, call_effects, eval_jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, Var, call_effects, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
@@ -16,9 +17,6 @@ from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 
 from .bodies import Body, as_array, either, renumber_effects, split_list, trace_body
-
-if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder, Value
 
 
 def _check_tree(who: str, have: Any, what: str, want: Any) -> None:
@@ -112,8 +110,19 @@ class _LinearSolveTuple(NamedTuple):
         return _LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 
+def _solve_program(params: dict[str, Any]) -> ClosedJaxpr:
+    """`solve` as a program of all operands, those that only the others read included."""
+    lengths, jaxprs = params["const_lengths"], params["jaxprs"]
+    solve = jaxprs.solve.jaxpr
+    consts, b = split_list(solve.invars, [lengths.solve])
+    others = [[Var(aval) for aval in jaxpr.in_avals[:number]] if number else []
+              for jaxpr, number in zip(jaxprs, lengths, strict=True)]
+    operands = itertools.chain(*_LinearSolveTuple(*others)._replace(solve=consts), b)
+    return ClosedJaxpr(solve.replace(invars=list(operands)), jaxprs.solve.consts)
+
+
 linear_solve_p = Primitive("custom_linear_solve", multiple_results=True)
-linear_solve_p.declare(nan=True)
+linear_solve_p.declare(nan=True, implementation=_solve_program)
 
 
 @api_boundary
@@ -314,14 +323,8 @@ def _linear_solve_batch(
     return outs, [0 if flag else None for flag in solve_out]
 
 
-def _linear_solve_loops(b: Builder, *xs: Value, const_lengths: Any, jaxprs: Any) -> list[Value]:
-    parts = split_list(xs, list(const_lengths))
-    return b.inline(jaxprs.solve, *parts[2], *parts[-1])
-
-
 rules.jvps[linear_solve_p] = _linear_solve_jvp
 rules.transposes[linear_solve_p] = _linear_solve_transpose
-rules.loops[linear_solve_p] = _linear_solve_loops
 rules.fancy_batchers[linear_solve_p] = _linear_solve_batch
 rules.stablehlos[linear_solve_p] = lambda m, *args, **params: m.call_traced(
     lambda *xs: _solution(*xs, **params), *args
