@@ -144,6 +144,38 @@ def test_triangular_solve(left, lower, turned, unit, dtype):
             np.testing.assert_allclose(found, each(one, a, rhs), rtol=20 * tolerance(dtype), atol=20 * tolerance(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64"])
+@pytest.mark.parametrize(("left", "lower", "turned", "unit"), FLAGS)
+def test_triangular_solve_with_one_matrix_for_all(left, lower, turned, unit, dtype):
+    """A matrix that is broadcast is solved with once, with the right-hand sides of the whole batch."""
+    with jax.enable_x64(dtype == "float64"):
+        for size, others, batch in ((9, 1, (5,)), (13, 3, (2, 3)), (40, 2, (4, 1)), (12, 2, (0,)), (3, 2, (7,))):
+            a = jnp.asarray(matrices((1, size, size), np.float32)[0] / size + np.eye(size), dtype)
+            shape = (*batch, size, others) if left else (*batch, others, size)
+            rhs = jnp.asarray(matrices(shape, np.float32, 1), dtype)
+            if dtype == "complex64":
+                a, rhs = a + 0.1j * a.T, rhs - 1j * rhs
+
+            def solve(a, rhs):
+                return lax.linalg.triangular_solve(
+                    jnp.broadcast_to(a, (*rhs.shape[:-2], *a.shape)), rhs, left_side=left, lower=lower,
+                    transpose_a=turned, conjugate_a=turned, unit_diagonal=unit)
+
+            triangle = np.asarray(jnp.tril(a) if lower else jnp.triu(a), np.result_type(dtype, np.float32)
+                                  if dtype != "bfloat16" else np.float32)
+            if unit:
+                triangle = triangle - np.diag(np.diag(triangle)) + np.eye(size, dtype=triangle.dtype)
+            triangle = triangle.T.conj() if turned else triangle
+            inverse, wide = np.linalg.inv(triangle), np.asarray(rhs).astype(triangle.dtype)
+            expected = inverse @ wide if left else wide @ inverse
+            bound = 5e-2 if dtype in ("float16", "bfloat16") else 1e-5 if dtype != "float64" else 1e-12
+            for f in (solve, jax.jit(solve), jax.jit(jax.vmap(solve, (None, 0)) if len(batch) == 2 else solve)):
+                found = f(a, rhs)
+                assert found.dtype == dtype
+                np.testing.assert_allclose(np.asarray(found).astype(triangle.dtype), expected, rtol=bound,
+                                           atol=bound * np.abs(expected).max(initial=1))
+
+
 def test_nan_beyond_the_triangle_is_not_read():
     a = np.where(np.tri(4), 2, np.nan).astype(np.float32) * np.ones((20, 1, 1), np.float32)
     out = lax.linalg.triangular_solve(a, np.ones((20, 4, 1), np.float32), left_side=True, lower=True)

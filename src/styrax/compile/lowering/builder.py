@@ -199,6 +199,15 @@ class Builder:
             return value
         return self.materialize(self.value(value.shape, value.dtype, value.at))
 
+    def repeats(self, value: Value, axes: Sequence[int]) -> bool:
+        """Whether all along some dimensions elements are known to be the same, as those of what is broadcast are."""
+        if isinstance(value, Stored):
+            return all(unwrap(value.strides[d]) == 0 for d in axes)
+        if not isinstance(value, Computed):
+            return False
+        index, e = value.probe()
+        return e.deps.isdisjoint(index[d] for d in axes)
+
     def apart(self, value: Value, axis: int) -> Value:
         """The value in memory, its members along a dimension each in an array of its own (a structure of arrays), for
         those who read them one by one: such loops are alike, and share what they have in common."""

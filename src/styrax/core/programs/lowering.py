@@ -228,6 +228,9 @@ class Builder(Scalars, Protocol):
         """A value whose neighbours in the last dimension are read side by side, by lanes that run along it: itself, or
         a copy."""
 
+    def repeats(self, value: Value, axes: Sequence[int]) -> bool:
+        """Whether all along some dimensions elements are known to be the same, as those of what is broadcast are."""
+
     def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times."""
 

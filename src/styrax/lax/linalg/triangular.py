@@ -161,9 +161,13 @@ rules.batchers[triangular_solve_p] = _triangular_solve_batch
 
 def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lower: bool, transpose_a: bool,
                             conjugate_a: bool, unit_diagonal: bool) -> Any:
+    flags = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a, "conjugate_a": conjugate_a,
+             "unit_diagonal": unit_diagonal}
+    *batch, _, size = a.shape
+    if batch and not (isinstance(size, int) and size <= UNROLLED) and b.repeats(a, range(len(batch))):
+        return _with_one_matrix(b, a, rhs, left_side, flags)
     dtype = rhs.dtype
     a, rhs = working(b, a), working(b, rhs)
-    size = a.shape[-1]
     width = in_lanes.width_for(b, a) if isinstance(rhs.shape[-1], int) and isinstance(rhs.shape[-2], int) else 0
     if width and math.prod(rhs.shape[-2:]) <= in_lanes.LARGEST ** 2:
         out = _by_lanes(b, a, rhs, width, left_side, lower != (transpose_a == left_side), transpose_a == left_side,
@@ -173,6 +177,21 @@ def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lo
     else:
         out = _by_blas(b, a, rhs, left_side, lower, transpose_a, conjugate_a, unit_diagonal)
     return in_dtype(b, out, dtype)
+
+
+def _with_one_matrix(b: Builder, a: Any, rhs: Any, left_side: bool, flags: dict[str, bool]) -> Any:
+    """A batch of the same matrices: their right-hand sides are those of one."""
+    *batch, rows, columns = rhs.shape
+    rank, count = len(batch), b.product(batch)
+    matrix = b.value(a.shape[-2:], a.dtype, lambda place: a.at([*[b.int(0)] * rank, *place]))
+    # the batch comes in front of the columns, or of the rows
+    order = [rank, *range(rank), rank + 1] if left_side else list(range(rank + 2))
+    sides = b.value([rhs.shape[d] for d in order], rhs.dtype,
+                    lambda place: rhs.at([place[order.index(d)] for d in range(rank + 2)]))
+    flat = (rows, b.product((count, columns))) if left_side else (b.product((count, rows)), columns)
+    solved = _triangular_solve_loops(b, matrix, b.reshaped(sides, flat), **flags)
+    apart = b.reshaped(solved, sides.shape)
+    return b.value(rhs.shape, rhs.dtype, lambda place: apart.at([place[d] for d in order]))
 
 
 def _by_lanes(b: Builder, a: Any, rhs: Any, width: int, left_side: bool, ascending: bool, flipped: bool,
