@@ -89,7 +89,7 @@ def _lowering(table: str) -> Callable[[Primitive], str]:
     def cell(p: Primitive) -> str:
         if p in rules.tables[table]:
             return RULE
-        if p.traits.program is not None:
+        if p.traits.program is not None or table == "loops" and p.traits.implementation is not None:
             return "program"
         if table == "loops" and p.traits.control is not None:
             return "control"
