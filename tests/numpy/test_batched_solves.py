@@ -81,3 +81,23 @@ def test_vectors_of_former_versions_are_explained() -> None:
     for package in (styrax, jax):
         with pytest.raises(ValueError, match="Invalid shapes for solve: .* Prior to JAX v0.5.0"):
             package.numpy.linalg.solve(np.ones((2, 3, 3)), np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("left,b", [((3, 3), (5, 3, 1)), ((1, 3, 3), (4, 3, 2)), ((4, 1, 3, 3), (1, 5, 3, 2)),
+                                    ((12, 12), (20, 12, 1)), ((2, 12, 12), (12, 3)), ((2, 12, 12), (12,)),
+                                    ((3, 3), (0, 3, 2))])
+def test_each_matrix_is_factorised_once(left: Any, b: Any) -> None:
+    """For how many right-hand sides ever; derivatives add up over these."""
+    a, b = factors(left) + np.tri(left[-1], dtype=np.float32), right(b) / 10
+
+    def loss(package: Any) -> Any:
+        return lambda a, b: (package.numpy.linalg.solve(a, b) ** 2).sum()
+
+    found = styrax.numpy.linalg.solve(a, b)
+    np.testing.assert_allclose(found, np.linalg.solve(a, b), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(styrax.jit(styrax.numpy.linalg.solve)(a, b), found, rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(*(package.grad(loss(package), (0, 1))(a, b) for package in (styrax, jax)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4 * np.abs(theirs).max(initial=1))
+    (call,) = styrax.make_jaxpr(styrax.numpy.linalg.solve)(a, b).eqns
+    (lu,) = (eqn for eqn in call.params["jaxpr"].eqns if eqn.primitive.name == "lu")
+    assert lu.invars[0].aval.shape == left

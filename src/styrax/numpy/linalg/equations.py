@@ -84,8 +84,9 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
         raise ValueError(f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got "
                          f"a={a.shape} and b={b.shape}")
     batch = lax.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    lu, _, permutation = lax_linalg.lu(lax.stop_gradient(a))  # each matrix once, also one for many right-hand sides
+    lu, permutation = spread(lu, (*batch, *lu.shape[-2:])), spread(permutation, (*batch, permutation.shape[-1]))
     a_, right = spread(a, (*batch, *a.shape[-2:])), spread(right, (*batch, *right.shape[-2:]))
-    lu, _, permutation = lax_linalg.lu(lax.stop_gradient(a_))
 
     def product(x: Any) -> Any:
         return dot_products.matmul(a_, x, precision=HIGHEST)
