@@ -4,6 +4,7 @@
         b:f32[] = jit[jaxpr={ … sin … }] a  →      b:f32[] = sin a
       in (b,) }                                  in (b,) }
 
+What only transformations tell from its operand, as `stop_gradient` is, becomes that.
 A `checkpoint` that computes again on purpose stays a call, so that later passes keep what is inside apart.
 """
 
@@ -22,6 +23,8 @@ def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 class _Inlining(Rewriting):
     def equation(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
+        if eqn.primitive.traits.identity:
+            return ins
         program = called(eqn)
         if program is not None and not kept_apart(eqn):
             return self.copy(program, ins)

@@ -28,12 +28,15 @@ from .operands import HIGHEST, adjoint, matrices, permuted_rows, real_dtype, tra
 
 
 def lu_solve_by_permutation(lu: Any, permutation: Any, b: Any, trans: int) -> Any:
-    """Solves with matrices given by their LU factors and row permutations; b has the columns of right sides.
+    """Solves with matrices given by their LU factors and row permutations, which are broadcast to the batch of b; b has
+    the columns of right sides.
 
     `trans` 0 solves a·x = b, 1 aᵀ·x = b, 2 aᴴ·x = b.
     """
+    batch = b.shape[:-2]
+    lu = spread(lu, (*batch, *lu.shape[-2:]))
     if trans == 0:
-        x = permuted_rows(b, permutation)
+        x = permuted_rows(b, spread(permutation, (*batch, permutation.shape[-1])))
         x = lax_linalg.triangular_solve(lu, x, left_side=True, lower=True, unit_diagonal=True)
         return lax_linalg.triangular_solve(lu, x, left_side=True, lower=False)
     conjugate = trans == 2
@@ -43,7 +46,7 @@ def lu_solve_by_permutation(lu: Any, permutation: Any, b: Any, trans: int) -> An
     iota = lax.broadcasted_iota(permutation.dtype, permutation.shape, permutation.ndim - 1,
                                 out_sharding=sharding_of(permutation))
     inverse = lax.sort((permutation, iota), dimension=permutation.ndim - 1, num_keys=1)[1]
-    return permuted_rows(x, inverse)
+    return permuted_rows(x, spread(inverse, (*batch, inverse.shape[-1])))
 
 
 @jit
@@ -85,11 +88,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
                          f"a={a.shape} and b={b.shape}")
     batch = lax.broadcast_shapes(a.shape[:-2], right.shape[:-2])
     lu, _, permutation = lax_linalg.lu(lax.stop_gradient(a))  # each matrix once, also one for many right-hand sides
-    lu, permutation = spread(lu, (*batch, *lu.shape[-2:])), spread(permutation, (*batch, permutation.shape[-1]))
-    a_, right = spread(a, (*batch, *a.shape[-2:])), spread(right, (*batch, *right.shape[-2:]))
+    right = spread(right, (*batch, *right.shape[-2:]))
 
     def product(x: Any) -> Any:
-        return dot_products.matmul(a_, x, precision=HIGHEST)
+        return dot_products.matmul(a, x, precision=HIGHEST)
 
     def transposed_product_solve(_: Any, x: Any) -> Any:
         return lu_solve_by_permutation(lu, permutation, x, 1)
