@@ -347,3 +347,20 @@ def test_bessel_functions_of_small_floats(dtype: str) -> None:
     expected = [scipy.special.jn(k, [0.5, 1.0, 2.0, 3.5]) for k in range(4)]
     rounding = float(styrax.numpy.finfo(dtype).eps)
     np.testing.assert_allclose(np.asarray(found, np.float32), expected, rtol=0, atol=max(2 * rounding, 1e-6))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_bessel_functions_near_zero_and_far_away(dtype: str) -> None:
+    """Where the recurrence grows by more than a float holds in each step."""
+    with styrax.enable_x64(dtype in ("float64", "complex128")):
+        points = [0, -0.0, 1e-38, 1e-30, 1e-18, 1e-10, -1e-12, 1e-3, 0.5, -1, 20, np.inf, -np.inf, np.nan]
+        points = np.array(points, dtype)
+        wide = points.astype(np.promote_types(dtype, np.float64))
+        for f in (styrax.scipy.special.bessel_jn, styrax.jit(styrax.scipy.special.bessel_jn, static_argnames="v")):
+            found = f(styrax.numpy.asarray(points), v=12)
+            assert np.isnan(found[:, ~np.isfinite(points)]).all()
+            expected = scipy.special.jv(np.arange(13)[:, None], wide[np.isfinite(points)])
+            rounding = float(styrax.numpy.finfo(dtype).eps)
+            np.testing.assert_allclose(found[:, np.isfinite(points)], expected, rtol=0, atol=10 * rounding)
+        slopes = [styrax.grad(lambda z: f(z, v=2)[1])(x) for x in (0.0, 1e-30, 0.5)] if dtype[0] == "f" else []
+        np.testing.assert_allclose(slopes, scipy.special.jvp(1, [0, 0, 0.5])[:len(slopes)], rtol=1e-6)

@@ -69,9 +69,10 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
 
 def _bessel_jn(z: Array, v: int, start: int) -> Array:
-    zero = lax.eq(z, _c(0.0, z))
-    inverse = lax.div(_c(2.0, z), _safe(z, lax.bitwise_not(zero)))
-    bound = float(dtypes.finfo(z.dtype).max) ** 0.25
+    size, limits = lax.abs(z), dtypes.finfo(z.dtype)
+    bound = float(limits.max) ** 0.25
+    small = lax.lt(size, lax.full_like(size, float(limits.tiny) ** 0.5))  # whose square vanishes
+    inverse = lax.div(_c(2.0, z), _safe(z, lax.bitwise_not(small)))
     orders = lax.broadcasted_iota(np.int32, (v + 1, *z.shape), 0)
 
     def step(i: Any, state: tuple) -> tuple:
@@ -85,17 +86,21 @@ def _bessel_jn(z: Array, v: int, start: int) -> Array:
         total = lax.add(total, lax.mul(spread(weight, z.shape), value))
         here = lax.eq(orders, spread(lax.sub(order, convert(1, order.dtype)), orders.shape))
         kept = lax.select(here, spread(lax.expand_dims(value, (0,)), kept.shape), kept)
-        large = lax.gt(lax.abs(value), lax.full_like(lax.abs(value), bound))
-        scale = lax.select(large, _c(1 / bound, z), _c(1.0, z))
+        length = lax.abs(value)
+        large = lax.gt(length, lax.full_like(length, bound))
+        scale = convert(lax.select(large, lax.reciprocal(length), lax.full_like(length, 1)), z.dtype)
         return (lax.mul(value, scale), lax.mul(last, scale), lax.mul(total, scale),
                 lax.mul(kept, spread(lax.expand_dims(scale, (0,)), kept.shape)))
 
-    first = _c(float(dtypes.finfo(z.dtype).tiny) ** 0.5, z)
+    first = _c(float(limits.tiny) ** 0.5, z)
     state = (first, _c(0.0, z), _c(0.0, z), lax.full((v + 1, *z.shape), 0.0, z.dtype))
     _, _, total, kept = lax.fori_loop(0, start, step, state)
+    total = lax.add(total, lax.mul(z, _c(0.0, z)))  # no number at infinity
     values = lax.div(kept, spread(lax.expand_dims(total, (0,)), kept.shape))
-    at_zero = convert(lax.eq(orders, lax.full_like(orders, 0)), z.dtype)
-    return lax.select(spread(lax.expand_dims(zero, (0,)), kept.shape), at_zero, values)
+    near_zero = lax.select(lax.eq(orders, lax.full_like(orders, 1)),
+                           spread(lax.expand_dims(lax.mul(z, _c(0.5, z)), (0,)), kept.shape),
+                           convert(lax.eq(orders, lax.full_like(orders, 0)), z.dtype))
+    return lax.select(spread(lax.expand_dims(small, (0,)), kept.shape), near_zero, values)
 
 
 # -- hypergeometric functions ------------------------------------------------------------------------------
