@@ -48,6 +48,25 @@ def test_elements_of_reshaped_arrays_stand_where_they_stood(seed):
     assert arena.affine(0, [*taken_apart(arena, y, sizes), y], [*strides(sizes), -1]) is arena.int(0)
 
 
+@pytest.mark.parametrize("seed", range(100))
+def test_elements_of_arrays_whose_sizes_are_known_by_name_alone(seed):
+    """Where each remainder but the first is that of one size; what looks like it has the same values."""
+    draw = random.Random(seed)
+    arena = Arena()
+    names = [arena.param(name) for name in "nmk"]
+    first, last = draw.choice(names), draw.choice((*names, 4))
+    y = arena.iadd(arena.var("i", 1 << 20), draw.choice((0, 3, names[0])))
+    row, column = arena.floordiv(y, last), arena.floormod(y, last)
+    stride = draw.choice((1, 7, first))
+    together = arena.affine(5, [row, column], [arena.imul(last, stride), stride])
+    assert together is arena.affine(5, [y], [stride])
+    other = arena.affine(5, [row, column], [arena.imul(first, stride), stride])  # of another size
+    known = {a: draw.randint(1, 50) for a in (*names, *y.deps)}
+    taken = value(y, known), value(arena.index(last), known)
+    assert value(other, known) == 5 + value(arena.index(stride), known) * (
+        taken[0] // taken[1] * known[first] + taken[0] % taken[1])
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_sums_of_quotients_and_remainders(seed):
     draw = random.Random(seed)

@@ -116,7 +116,8 @@ TRANSCENDENTAL = frozenset(op for op, cost in COSTS.items() if cost >= 12)
 
 
 Integer = int  # in the class below, `int` is a method
-Polynomial = dict[tuple[Expr, ...], int]  # monomials, as sorted tuples of atoms, and their coefficients
+Monomial = tuple[Expr, ...]  # a sorted product of atoms
+Polynomial = dict[Monomial, int]  # and coefficients
 
 
 class Arena:
@@ -255,16 +256,18 @@ class Arena:
         return self.node("poly", atoms, INDEX, items, (max(lo, UNBOUNDED[0]), min(hi, UNBOUNDED[1])))
 
     def _recombine(self, terms: Polynomial) -> Polynomial:
-        """e·(y // e) + y % e = y, for any common factor."""
-        remainders = [(m, t) for m in terms for t in m if t.op == "floormod" and t.args[1].op == "const"]
+        """e·(y // e) + y % e = y, for any common factor, where e is a number or a product of sizes."""
+        remainders = [(m, t) for m in terms for t in m if t.op == "floormod"]
         for mono, c in terms.items() if remainders else ():
             for place, a in enumerate(mono):
                 if a.op != "floordiv":
                     continue
-                rest = mono[:place] + mono[place + 1:]
                 for other, t in remainders:
+                    (divisor, number), *more = poly_terms(t.args[1]).items()
+                    rest = _without((*mono[:place], *mono[place + 1:]), divisor)
                     factor = terms[other]
-                    if factor * t.args[1].attr != c or other != tuple(sorted((*rest, t), key=lambda t: t.id)):
+                    if more or rest is None or factor * number != c or other != tuple(
+                            sorted((*rest, t), key=lambda t: t.id)):
                         continue
                     whole = self._divided(a, t)
                     if whole is not None:
@@ -380,14 +383,10 @@ class Arena:
         (dm, dc), = divisor.items()
         out = {}
         for m, c in poly_terms(x).items():
-            atoms = list(m)
-            for a in dm:
-                if a not in atoms:
-                    return None
-                atoms.remove(a)
-            if c % dc:
+            rest = _without(m, dm)
+            if rest is None or c % dc:
                 return None
-            out[tuple(atoms)] = c // dc
+            out[rest] = c // dc
         return self.poly(out)
 
     def floormod(self, x: Index, y: Index) -> Expr:
@@ -478,6 +477,16 @@ class _Const:
 def const_value(e: Expr) -> Any:
     """The value of a constant node."""
     return e.attr.value if isinstance(e.attr, _Const) else e.attr
+
+
+def _without(product: Monomial, factors: Monomial) -> Monomial | None:
+    """What is left of a product without some of its factors; None where it does not have them all."""
+    left = list(product)
+    for a in factors:
+        if a not in left:
+            return None
+        left.remove(a)
+    return tuple(left)
 
 
 def unwrap(e: Index) -> Index:
