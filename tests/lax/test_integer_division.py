@@ -56,6 +56,28 @@ def test_every_form(dtype: str) -> None:
             assert [int(v) for v in np.asarray(r)] == wanted_r
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("bits", [8, 31, 32, 50, 51, 52])
+def test_long_integers_that_are_short(dtype: str, bits: int) -> None:
+    """Vectors of 64-bit integers whose values have up to so many bits, the extremes among them."""
+    rng = np.random.default_rng(bits)
+    top, low = 2**bits, 0 if dtype == "uint64" else -(2**bits)
+    edges = [v for v in (low, low + 1, -1, 0, 1, 2, 3, top // 2, top - 1) if v >= low]
+    x, y = (v.ravel() for v in np.meshgrid(np.array(edges, object), np.array(edges, object)))
+    divisors = np.array([int(rng.integers(1, 2 ** int(k))) for k in rng.integers(1, bits + 1, 2000)], object)
+    multiples = np.array([d * int(rng.integers(0, max((top - 1) // d, 1))) for d in divisors], object)
+    x = np.concatenate([x, np.clip(multiples + rng.integers(-1, 2, 2000), low, top - 1)])
+    y = np.concatenate([y, divisors * (np.where(rng.random(2000) < 0.5, -1, 1) if low else 1)])
+    info = jnp.iinfo(dtype)
+    wanted_q, wanted_r = truncated(x, y, int(info.min), int(info.max))
+    with jax.enable_x64(True):
+        a, b = (jnp.asarray(np.array(v.tolist(), dtype)) for v in (x, y))
+        for size in (len(x), 1, 3, 17):
+            q, r = jax.jit(lambda x, y: (lax.div(x, y), lax.rem(x, y)))(a[:size], b[:size])
+            assert [int(v) for v in np.asarray(q)] == wanted_q[:size]
+            assert [int(v) for v in np.asarray(r)] == wanted_r[:size]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("divisor", [1, 3, 7])
 def test_one_divisor_for_all(dtype: str, divisor: int) -> None:

@@ -157,7 +157,7 @@ def _rem(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
 def _divides_as_float(dtype: ScalarType, lanes: int, divisor: str) -> bool:
     """Whether vectors of integers are divided as floating-point numbers: no processor has an instruction for them, and
     LLVM would take their elements apart. Divisors that are known are multiplications."""
-    return lanes > 1 and bits_of(dtype) <= 32 and divisor.startswith("%")
+    return lanes > 1 and divisor.startswith("%")
 
 
 def _quotient(f: Block, dtype: ScalarType, lanes: int, x: str, y: str) -> str:
@@ -168,6 +168,8 @@ def _quotient(f: Block, dtype: ScalarType, lanes: int, x: str, y: str) -> str:
     """
     t = _typed(dtype, lanes)
     sign = "s" if is_signed(dtype) else "u"
+    if bits_of(dtype) == 64:  # most of them are small
+        return f.op(f"call {t} {f.function('quotient', 'i64' if sign == 's' else 'u64', lanes)}({t} {x}, {t} {y})")
     wide = vector("double" if bits_of(dtype) == 32 else "float", lanes)
     over, under = (f.op(f"{sign}itofp {t} {v} to {wide}") for v in (x, y))
     return f.op(f"fpto{sign}i {wide} {f.op(f'fdiv {wide} {over}, {under}')} to {t}")
@@ -189,12 +191,20 @@ def _safe_divisor(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -
     return f.op(f"select {c} {bad}, {t} {constant(1, dtype, lanes)}, {t} {a[1]}"), by_zero
 
 
+def _index_division(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> tuple[str, str]:
+    """The quotient of an index and a positive size, rounded towards zero, and the remainder."""
+    t = _typed(dtype, lanes)
+    if _divides_as_float(dtype, lanes, a[1]):
+        q = _quotient(f, dtype, lanes, a[0], a[1])
+        return q, f.op(f"sub {t} {a[0]}, {f.op(f'mul {t} {q}, {a[1]}')}")
+    return f.op(f"sdiv {t} {a[0]}, {a[1]}"), f.op(f"srem {t} {a[0]}, {a[1]}")
+
+
 @row("floordiv")
 def _floordiv(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     """Indices divided by positive sizes, rounding down."""
     t, c = _typed(dtype, lanes), vector("i1", lanes)
-    q = f.op(f"sdiv {t} {a[0]}, {a[1]}")
-    r = f.op(f"srem {t} {a[0]}, {a[1]}")
+    q, r = _index_division(f, dtype, lanes, a)
     below = f.op(f"icmp slt {t} {r}, {constant(0, dtype, lanes)}")
     lower = f.op(f"add {t} {q}, {splat('-1', 'i64', lanes)}")
     return f.op(f"select {c} {below}, {t} {lower}, {t} {q}")
@@ -203,7 +213,7 @@ def _floordiv(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> st
 @row("floormod")
 def _floormod(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t, c = _typed(dtype, lanes), vector("i1", lanes)
-    r = f.op(f"srem {t} {a[0]}, {a[1]}")
+    _, r = _index_division(f, dtype, lanes, a)
     below = f.op(f"icmp slt {t} {r}, {constant(0, dtype, lanes)}")
     lifted = f.op(f"add {t} {r}, {a[1]}")
     return f.op(f"select {c} {below}, {t} {lifted}, {t} {r}")

@@ -15,13 +15,12 @@ from ..compile.ir.expr import Arena, Expr
 from ..compile.ir.loopir import Buffer, Loop
 from ..compile.ir.placement import Placement
 from .instructions import vector
-from .math import FUNCTIONS as OWN_FUNCTIONS
-from .math import module_text
+from .math import FUNCTIONS, TEXTS, module_text
 from .touched import Touched
 
 UNIT = 12_000  # characters of IR from which functions are a module of their own
 USED = re.compile(r"@([\w.]+)")
-ELEMENTARY = re.compile(r"@styrax\.(\w+)\.(f32|f64)\.(\d+)")
+ELEMENTARY = re.compile(r"@styrax\.(\w+)\.([fiu]\d+)\.(\d+)")
 IMPURE = ("load", "call")  # instructions whose results depend on more than their operands
 
 
@@ -185,7 +184,7 @@ class Writer:
         self.module.declarations[text] = None
 
     def function(self, name: str, dtype: str, lanes: int) -> str:
-        if name not in OWN_FUNCTIONS:
+        if name not in FUNCTIONS and name not in TEXTS:
             return self._lane_by_lane(name, dtype, lanes)
         self.module.math[name, dtype, lanes] = None
         return f"@styrax.{name}.{dtype}.{lanes}"

@@ -7,6 +7,8 @@ known at run time, loads, quotients): that is what makes the strides of an acces
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -113,7 +115,6 @@ COSTS = {
 }
 CONVERSIONS = frozenset(("cast", "bitcast", "widen", "narrow"))
 TRANSCENDENTAL = frozenset(op for op, cost in COSTS.items() if cost >= 12)
-
 
 Integer = int  # in the class below, `int` is a method
 Monomial = tuple[Expr, ...]  # a sorted product of atoms
@@ -258,24 +259,19 @@ class Arena:
     def _recombine(self, terms: Polynomial) -> Polynomial:
         """e·(y // e) + y % e = y, for any common factor, where e is a number or a product of sizes."""
         remainders = [(m, t) for m in terms for t in m if t.op == "floormod"]
-        for mono, c in terms.items() if remainders else ():
-            for place, a in enumerate(mono):
-                if a.op != "floordiv":
-                    continue
-                for other, t in remainders:
-                    (divisor, number), *more = poly_terms(t.args[1]).items()
-                    rest = _without((*mono[:place], *mono[place + 1:]), divisor)
-                    factor = terms[other]
-                    if more or rest is None or factor * number != c or other != tuple(
-                            sorted((*rest, t), key=lambda t: t.id)):
-                        continue
-                    whole = self._divided(a, t)
-                    if whole is not None:
-                        new = {m: k for m, k in terms.items() if m is not mono and m is not other}
-                        for m, k in poly_terms(whole).items():
-                            key = tuple(sorted((*rest, *m), key=lambda t: t.id))
-                            new[key] = new.get(key, 0) + factor * k
-                        return self._recombine({m: k for m, k in new.items() if k})
+        quotients = [(m, a) for m in terms for a in m if a.op == "floordiv"] if remainders else []
+        for (mono, a), (other, t) in itertools.product(quotients, remainders):
+            (divisor, number), *more = poly_terms(t.args[1]).items()
+            rest, factor = _without(mono, (a, *divisor)), terms[other]
+            if more or rest is None or factor * number != terms[mono] or other != _sorted(*rest, t):
+                continue
+            whole = self._divided(a, t)
+            if whole is not None:
+                new = {m: k for m, k in terms.items() if m is not mono and m is not other}
+                for m, k in poly_terms(whole).items():
+                    key = _sorted(*rest, *m)
+                    new[key] = new.get(key, 0) + factor * k
+                return self._recombine({m: k for m, k in new.items() if k})
         return terms
 
     def _divided(self, quotient: Expr, remainder: Expr) -> Expr | None:
@@ -314,7 +310,7 @@ class Arena:
             terms: Polynomial = {}
             for m, c in poly_terms(x).items():
                 for n, d in poly_terms(y).items():
-                    key = tuple(sorted(m + n, key=lambda a: a.id)) if m and n else m or n
+                    key = _sorted(*m, *n) if m and n else m or n
                     terms[key] = terms.get(key, 0) + c * d
             found = self.products[x, y] = self.poly(terms)
         return found
@@ -443,10 +439,8 @@ class Arena:
             out = self.poly(terms)
         else:
             args = tuple(self.substitute(a, mapping, memo, make, reads) for a in e.args)
-            if e.op == "floordiv":
-                out = self.floordiv(*args)
-            elif e.op == "floormod":
-                out = self.floormod(*args)
+            if e.op in ("floordiv", "floormod"):
+                out = self.floordiv(*args) if e.op == "floordiv" else self.floormod(*args)
             elif make is not None:
                 out = make(e, args)
             else:
@@ -479,14 +473,15 @@ def const_value(e: Expr) -> Any:
     return e.attr.value if isinstance(e.attr, _Const) else e.attr
 
 
+def _sorted(*atoms: Expr) -> Monomial:
+    return tuple(sorted(atoms, key=lambda a: a.id))
+
+
 def _without(product: Monomial, factors: Monomial) -> Monomial | None:
     """What is left of a product without some of its factors; None where it does not have them all."""
-    left = list(product)
-    for a in factors:
-        if a not in left:
-            return None
-        left.remove(a)
-    return tuple(left)
+    left = Counter(product)
+    left.subtract(factors)
+    return None if min(left.values(), default=0) < 0 else tuple(left.elements())
 
 
 def unwrap(e: Index) -> Index:
@@ -585,9 +580,7 @@ def show(e: Expr) -> str:
     """The expression as text."""
     if e in _named:
         return _named[e]
-    if e.op in ("var", "param"):
-        return str(e.attr)
-    if e.op == "get":
+    if e.op in ("var", "param", "get"):
         return str(e.attr)
     if e.op == "const":
         return str(e.attr) if e.dtype is INDEX else f"{e.attr}:{e.dtype}"
@@ -601,9 +594,7 @@ def show(e: Expr) -> str:
     if e.op == "load":
         buffer, part = e.attr
         return f"{buffer}[{show(e.args[0])}]" + ("" if part is None else (".re", ".im")[part])
-    if e.op == "floordiv":
-        return f"({show(e.args[0])} // {show(e.args[1])})"
-    if e.op == "floormod":
-        return f"({show(e.args[0])} % {show(e.args[1])})"
+    if e.op in ("floordiv", "floormod"):
+        return f"({show(e.args[0])} {'//' if e.op == 'floordiv' else '%'} {show(e.args[1])})"
     attr = f"<{e.attr}>" if e.attr is not None else f"<{e.dtype}>" if e.op in CONVERSIONS else ""
     return f"{e.op}{attr}({', '.join(map(show, e.args))})"

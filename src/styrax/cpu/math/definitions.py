@@ -12,6 +12,7 @@ from . import (
     inverse,
     moduli,
     power,
+    quotients,
     regularised,
     remainder,
     trigonometric,
@@ -32,10 +33,11 @@ FAMILIES = (
     bessel,
     zeta,
     remainder,
+    quotients,
 )
 # name -> builder(block, *arguments) -> result, or several
 FUNCTIONS = {name: build for family in FAMILIES for name, build in family.FUNCTIONS.items()}
-# name -> text(dtype, lanes) -> (definition, dependencies): what FUNCTIONS call, written as IR
+# name -> text(dtype, lanes) -> (definition, dependencies): what FUNCTIONS call or integers need, as IR
 TEXTS = {name: text for family in FAMILIES for name, text in getattr(family, "TEXTS", {}).items()}
 # Longer functions are left to the inliner's judgement.
 INLINE_INSTRUCTIONS = 100
