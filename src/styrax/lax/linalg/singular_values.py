@@ -115,8 +115,6 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     Returns:
       `(u, s, vh)`, or `s` alone; singular values descend.
     """
-    if not compute_uv and subset_by_index is None:
-        full_matrices = False  # says nothing, and what is the same is computed once
     outs = svd_p.bind(x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index,
                       algorithm=algorithm)
     if not compute_uv:
