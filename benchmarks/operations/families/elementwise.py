@@ -67,6 +67,7 @@ for name in "add multiply maximum bitwise_and bitwise_xor left_shift right_shift
 add("floor_divide integers", lambda x, y: x // (y + 1), "1000:int 1000:int<50", "100000:int 100000:int<50")
 add("remainder integers", lambda x, y: x % (y + 1), "1000:int 1000:int<50", "100000:int 100000:int<50")
 add("divide integers", lambda x, y: x / (y + 1), "100000:int 100000:int<50")
+add("floor_divide integers by one that is not known", lambda x, y: x // (y[0] + 1), "100000:int 1:int<50")
 add("floor_divide integers by 7", lambda x: x // 7, "100000:int")
 add("integer power of integers", lambda x: x**3, "100000:int")
 add("power of integers", lambda x, y: x**y, "10000:int<5 10000:int<8")

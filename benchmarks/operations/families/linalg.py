@@ -43,6 +43,12 @@ add("cho_factor and cho_solve", lambda a, b: scipy_linalg.cho_solve(scipy_linalg
     "200,200:spd 200")
 add("solve_triangular", lambda a, b: scipy_linalg.solve_triangular(a, b, lower=True), "4,4:lower 4", "30,30:lower 30",
     "200,200:lower 200", "100,100:lower 100,50", "100,8,8:lower 100,8,2")
+add("solve, one matrix for all", lambda a, b: jnp.linalg.solve(a, b[..., None])[..., 0], "4,4:spd 300,4",
+    "30,30:spd 200,30")
+add("solve_triangular, one matrix for all", lambda a, b: lax.linalg.triangular_solve(
+    jnp.broadcast_to(a, (b.shape[0], *a.shape)), b[..., None], left_side=True, lower=True), "6,6:lower 500,6",
+    "60,60:lower 200,60")
+add("solve and determinant", lambda a, b: (jnp.linalg.solve(a, b), jnp.linalg.slogdet(a)[1]), "80,80:spd 80")
 add("solve_triangular transposed", lambda a, b: scipy_linalg.solve_triangular(a, b, trans=1, lower=True),
     "100,100:lower 100")
 add("solve_triangular from the right", lambda a, b: lax.linalg.triangular_solve(a, b, lower=True), "60,60:lower 40,60")

@@ -71,6 +71,7 @@ add("betabinom.logpmf", lambda k, a, b: stats.betabinom.logpmf(k, 10, a, b), "10
 add("dirichlet.logpdf", lambda x, a: stats.dirichlet.logpdf(x / x.sum(), a), "10:unit 10:pos")
 add("multinomial.logpmf", lambda x, p: stats.multinomial.logpmf(x, x.sum(), p / p.sum()), "10:int<5 10:unit")
 add("multivariate_normal.pdf", lambda x, m, c: stats.multivariate_normal.pdf(x, m, c), "500,3 3 3,3:spd")
+add("multivariate_normal.logpdf", lambda x, m, c: stats.multivariate_normal.logpdf(x, m, c), "500,40 40 40,40:spd")
 add("gaussian_kde", lambda x, y: stats.gaussian_kde(x)(y), "200 100", loose=5)
 add("entropy", lambda p: -jnp.sum(special.xlogy(p, p), -1), "300,200:unit")
 add("vq", lambda x, c: jax.scipy.cluster.vq.vq(x, c), "500,3 20,3")
