@@ -477,7 +477,7 @@ stop_gradient_p = standard_primitive(
     loops=rules.same_value,
     hlo=lambda m, x: x,
 )
-stop_gradient_p.declare(movement=True, identity=True, sharding=sharding_rules.same, factors=factor_rules.elementwise)
+stop_gradient_p.declare(movement=True, sharding=sharding_rules.same, factors=factor_rules.elementwise)
 batching.defvectorized(stop_gradient_p)
 ad.defjvp_zero(stop_gradient_p)
 physicals[stop_gradient_p] = lambda context, x: x

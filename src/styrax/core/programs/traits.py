@@ -49,7 +49,6 @@ class Traits:
         or are scalars. What an element costs is read off the primitive's lowering.
       movement: results are elements of the operands at other places; nothing is computed. It costs nothing to do
         again, where it is read.
-      identity: a movement whose result is its operand: only transformations see a difference.
       ordered: a movement whose result, where it has as many elements as the operand, has them in the same order; or a
         function that says so of an equation's parameters.
       permutation: of what only permutes the dimensions of its operand, the permutation among its parameters.
@@ -86,12 +85,12 @@ class Traits:
         same.
     """
 
-    __slots__ = ("elementwise", "movement", "identity", "distinct", "linear", "bilinear", "addition", "contraction",
+    __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "addition", "contraction",
                  "reduction", "program", "implementation", "control", "permutation", "ordered", "sizes", "unprinted",
                  "printed", "nan", "divides", "once", "pieces", "records", "windows", "added", "parts", "sharding",
                  "factors")
 
-    def __init__(self, *, elementwise: bool = False, movement: bool = False, identity: bool = False,
+    def __init__(self, *, elementwise: bool = False, movement: bool = False,
                  ordered: bool | Callable[[dict[str, Any]], bool] = False, distinct: bool = False,
                  linear: bool = False, bilinear: bool = False, addition: bool = False, contraction: bool = False,
                  reduction: bool = False,
@@ -115,7 +114,7 @@ class Traits:
         self.program, self.implementation = program, implementation
         self.control, self.permutation = control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
-        self.identity, self.ordered = identity, ordered
+        self.ordered = ordered
         self.nan, self.divides = nan, divides
         self.once, self.pieces, self.records, self.windows, self.added = once, pieces, records, windows, added
         self.parts, self.sharding, self.factors = parts, sharding, factors
