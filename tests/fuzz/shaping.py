@@ -293,6 +293,19 @@ def dot_of_two(d: Draw) -> Call:
     return Call("jnp.matmul({0}, {1})", (x, y))
 
 
+def dot_with_one(d: Draw) -> Call:
+    """Of batches one of which is broadcast."""
+    x = d.value(NUMBERS, least=1, most=2)
+    t = d.type(x)
+    many, rest = d.integer(1, 3), d.integer(0, 3)
+    one = f"jnp.broadcast_to({{0}}, {(many, *t.shape)})"
+    y = d.shaped((many, t.shape[-1], rest), t.dtype)
+    batch = (((t.rank,), (1,)), ((0,), (0,)))
+    turned = (((1,), (t.rank,)), ((0,), (0,)))
+    return Call(f"lax.dot_general({one}, {{1}}, {batch})" if d.flag() else f"lax.dot_general({{1}}, {one}, {turned})",
+                (x, y))
+
+
 def einsum(d: Draw) -> Call:
     a, b, c = (d.integer(0, 3) for _ in range(3))
     dtype = d.choice(("float32", "int32", "complex64", "bfloat16"))
@@ -449,6 +462,7 @@ ROWS = [
     Row("squeeze", squeeze, "exact"),
     Row("dot_general", dot_general),
     Row("dot_general", dot_of_two, "smooth", "matmul"),
+    Row("dot_general", dot_with_one, "smooth", "one operand for all"),
     Row("dot_general", einsum, "smooth", "einsum"),
     Row("conv_general_dilated", convolution, limit=PADDED),
     Row("conv_general_dilated", transposed_convolution, "smooth", "conv_transpose", limit=PADDED),

@@ -33,6 +33,10 @@ add("matmul batched", lambda x, y: x @ y, "10,8,8 10,8,8", "1000,3,3 1000,3,3", 
     "8,64,64 8,64,64", "100,16,16 100,16,16")
 add("matmul of a batch and a matrix", lambda x, y: x @ y, "10,20,30 30,40", "32,16,64 64,64")
 add("matmul of a matrix and a batch", lambda x, y: x @ y, "20,30 10,30,40")
+add("matmul, one matrix for all", lambda x, y: jnp.broadcast_to(x, (len(y), *x.shape)) @ y, "20,30 10,30,40",
+    "512,256 8,256,64", "64,64 100,64,4")
+add("matmul, one matrix on the right for all", lambda x, y: x @ jnp.broadcast_to(y, (len(x), *y.shape)),
+    "10,20,30 30,40", "8,512,256 256,64", "100,4,64 64,64")
 add("batched matrix times vector", lambda x, y: jnp.matvec(x, y), "100,20,30 100,30", "5000,3,3 5000,3",
     "1000,4,4 1000,4")
 add("batched vector times matrix", lambda x, y: jnp.vecmat(x, y), "100,20 100,20,30")

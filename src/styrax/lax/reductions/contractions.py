@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from .. import factor_rules, sharding_rules
 from ..casting import convert_element_type
 from ..elementwise.families import shape_of, standard_primitive
 from ..shaping.reshaping import transpose
-
-if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder
+from .contraction_loops import dot_loops, product_dtype
 
 
 class Precision(enum.Enum):
@@ -223,92 +221,6 @@ def _refuse_narrower(dtype: Any, preferred: Any) -> None:
                         f"preferred_element_type of {preferred} for result type of {dtype}.")
 
 
-def product_dtype(lhs: Any, rhs: Any) -> Any:
-    """The dtype of a product of arrays of two dtypes."""
-    if lhs == rhs:
-        return lhs
-    left, right = dtypes.kind(lhs), dtypes.kind(rhs)
-    order = "biufc".replace("u", "i")
-    left_rank, right_rank = order.index(left.replace("u", "i")), order.index(right.replace("u", "i"))
-    if left_rank != right_rank:
-        return lhs if left_rank > right_rank else rhs
-    # Two of a kind: the wider one, and of equal widths the first that XLA lists.
-    left_bits, right_bits = dtypes.itemsize_bits(lhs), dtypes.itemsize_bits(rhs)
-    if left_bits != right_bits:
-        return lhs if left_bits > right_bits else rhs
-    names = list(dtypes.all_dtypes)
-    if left in "iu":
-        return lhs if left == "i" else rhs
-    return max(lhs, rhs, key=names.index)
-
-
-def _result_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
-    """The dtype of what becomes a product: of floats, their sum, also where integers are asked for."""
-    if dtypes.kind(out) in "iub" and dtypes.kind(lhs) == dtypes.kind(rhs) == "f":
-        return product_dtype(lhs, rhs)
-    return out
-
-
-def _accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
-    """The dtype in which the CPU adds up products."""
-    if np.dtype(out) == np.bool_:
-        return np.dtype(np.bool_)
-    if dtypes.kind(out) != "c":
-        complexes = [np.dtype(d) for d in (lhs, rhs) if dtypes.kind(d) == "c"]
-        if complexes:  # (the real part is that of the product)
-            return max(complexes, key=lambda d: d.itemsize)
-    if dtypes.kind(out) == "f" and dtypes.itemsize_bits(out) < 32:
-        return np.dtype(np.float32)
-    return np.dtype(out)
-
-
-def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Any:
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    out = b.avals_out[0]
-    lhs_free = [d for d in range(len(lhs.shape)) if d not in lhs_contract and d not in lhs_batch]
-    rhs_free = [d for d in range(len(rhs.shape)) if d not in rhs_contract and d not in rhs_batch]
-    result = _result_dtype(lhs.dtype, rhs.dtype, out.dtype)
-
-    def finished(total: Any) -> Any:
-        return total if total.dtype == out.dtype else b.value(
-            out.shape, out.dtype, lambda i: b.cast(b.cast(total.at(i), result), out.dtype))
-
-    # of vectors: elementwise products, and a sum
-    holds, chooses = (None if lhs_free or rhs_free else getattr(x, "condition", None) for x in (lhs, rhs))
-    by_library = b.contract(lhs, rhs, dimension_numbers, result) if holds is None and chooses is None else None
-    if by_library is not None:
-        return finished(by_library)
-    wide = _accumulation_dtype(lhs.dtype, rhs.dtype, result)
-    batch_count = len(lhs_batch)
-    lhs = b.materialize_if_reused(lhs, b.product([rhs.shape[d] for d in rhs_free]))
-    rhs = b.materialize_if_reused(b.for_loops(lhs, rhs, dimension_numbers, result),
-                                  b.product([lhs.shape[d] for d in lhs_free]))
-
-    def where(ndim: int, batch: Any, contract: Any, free: Any, i: Any, r: Any, offset: int) -> list[Any]:
-        index: list[Any] = [None] * ndim
-        for k, d in enumerate(batch):
-            index[d] = i[k]
-        for k, d in enumerate(contract):
-            index[d] = r[k]
-        for k, d in enumerate(free):
-            index[d] = i[offset + k]
-        return index
-
-    def body(i: Any, r: Any) -> Any:
-        at_x = where(len(lhs.shape), lhs_batch, lhs_contract, lhs_free, i, r, batch_count)
-        at_y = where(len(rhs.shape), rhs_batch, rhs_contract, rhs_free, i, r, batch_count + len(lhs_free))
-        x, y = b.cast(lhs.at(at_x), wide), b.cast(rhs.at(at_y), wide)
-        if holds is not None:
-            return (b.select(holds.at(at_x), y, b.const(0, wide)),)
-        if chooses is not None:
-            return (b.select(chooses.at(at_y), x, b.const(0, wide)),)
-        return (b.and_(x, y) if wide == np.bool_ else b.mul(x, y),)
-
-    ranges = b.few([lhs.shape[d] for d in lhs_contract])
-    combine = "or" if wide == np.bool_ else "add"
-    return finished(b.reduce(out.shape, ranges, [wide], combine, (b.const(0, wide),), body)[0])
-
-
 def _dot_hlo(
     m: Any,
     lhs: Any,
@@ -355,7 +267,7 @@ dot_general_p = standard_primitive(
     _dot_shape,
     _dot_dtype,
     lambda lhs, rhs, **_: lhs.weak_type and rhs.weak_type,
-    loops=_dot_loops,
+    loops=dot_loops,
     hlo=_dot_hlo,
 )
 dot_general_p.declare(contraction=True, nan=True, printed=_printed,
