@@ -53,6 +53,11 @@ add("batch norm", lambda x, s, b: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 1e-5) *
 add("batch norm of images", lambda x: (x - x.mean((0, 1, 2))) * lax.rsqrt(x.var((0, 1, 2)) + 1e-5), "4,16,16,32")
 add("batch norm of images, channels first", lambda x: (x - x.mean((0, 2, 3), keepdims=True)) * lax.rsqrt(
     x.var((0, 2, 3), keepdims=True) + 1e-5), "4,32,16,16")
+add("convolution, batch norm and rectifier, channels first", lambda x, w: nn.relu((y := lax.conv_general_dilated(
+    x, w, (1, 1), "SAME")) - y.mean((0, 2, 3), keepdims=True)) * lax.rsqrt(y.var((0, 2, 3), keepdims=True) + 1e-5),
+    "10,3,32,32 16,3,3,3")
+add("normalised columns, turned", lambda x: ((x - x.mean(1, keepdims=True)) * lax.rsqrt(
+    x.var(1, keepdims=True) + 1e-5)).T, "64,1000", "1000,64")
 add("batch norm in use", lambda x, m, v: (x - m) * lax.rsqrt(v + 1e-5), "300,200 200 200:pos")
 
 

@@ -19,7 +19,7 @@ from ..costs import COSTS, MEMBERS, RECORD
 from ..ir.expr import Expr, coefficient, walk
 from ..ir.values import Point
 from .index_set_splitting import decided
-from .nest import Nest, choosing, gathers, vector_width
+from .nest import Nest, choosing, gathers, unguarded, vector_width
 
 GATHERED = 16  # estimated instructions around each read at a place read from memory, up to which records are no lanes
 
@@ -49,8 +49,7 @@ def interleaved(nest: Nest) -> Nest:
 def _walks(nest: Nest, v: Expr) -> bool:
     """Whether places that are read are linear in a loop's variable, but for conditions under which they are read."""
     b, memo = nest.b, dict[Expr, Expr]()
-    places = [b.arena.substitute(n.args[0], {v: v}, memo, lambda e, args: args[1] if e.op == "guard" else e)
-              for n in nest.nodes() if n.op == "load"]
+    places = [b.arena.substitute(n.args[0], {v: v}, memo, unguarded) for n in nest.nodes() if n.op == "load"]
     return all(coefficient(b.arena, place, v) is not None for place in places)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from ..costs import HORIZONTAL, MEMBERS
 from ..ir.expr import (
     COSTS,
+    INDEX,
     LOADS,
     TRANSCENDENTAL,
     Expr,
@@ -54,6 +55,7 @@ STORED = 2  # instructions that a store costs besides, estimated: its memory is 
 SHORT = 8  # turns of a loop that leave lanes idle
 FEW = 8  # lanes, fewer than which are not worth gathering
 GATHERED = 8  # what one costs whose lanes are loaded or stored one by one
+AT_ONCE = 4  # instructions of arithmetic that take as long as one lane that is gathered
 RECORDS = 16  # from which the members of one more are a nest of their own
 SELDOM = 4  # turns of a reduction from which what follows it hardly counts
 
@@ -151,20 +153,22 @@ class Nest:
         self._known = indices, opaque
         return self._known
 
-    def frequencies(self) -> dict[Expr, float]:
-        """How often each place is read or written, for every turn of the innermost loop: those of finished reductions
-        seldom, as far as that is worth telling apart."""
+    def frequencies(self) -> list[tuple[Expr, float]]:
+        """The places that are read or written, each once in a phase, with how often that is for every turn of the
+        innermost loop: those of finished reductions seldom, as far as that is worth telling apart."""
         seldom = 1 / max(1, min(SELDOM, self.count(self.inner)))
-        out: dict[Expr, float] = {}
+        out: dict[tuple[int, Buffer, Expr], float] = {}
         for m in self.members:
             values = [m.op.value] if isinstance(m.op, Point) else m.op.values
-            places = [m.op.place] if isinstance(m.op, Point) else []
+            places = [(m.op.buffer, m.op.place)] if isinstance(m.op, Point) else []
             stores = [] if isinstance(m.op, Point) else [s for s in m.op.stores if s[0] not in self.dead]
-            finished, rare = [value for *_, value in stores], [place for _, place, _ in stores]
+            finished, rare = [value for *_, value in stores], [(buffer, place) for buffer, place, _ in stores]
             for roots, direct, often in ((values, places, 1.0 if m.inner else seldom), (finished, rare, seldom)):
-                for place in (*direct, *(n.args[0] for n in loads_of(roots) if n.op == "load")):
-                    out[place] = max(often * self._share(place), out.get(place, 0))
-        return out
+                loads = ((n.attr[0], n.args[0]) for n in loads_of(roots) if n.op == "load")
+                for buffer, place in (*direct, *loads):
+                    key = m.phase, buffer, place
+                    out[key] = max(often * self._share(place), out.get(key, 0))
+        return [(place, often) for (_, _, place), often in out.items()]
 
     def _share(self, place: Expr) -> float:
         """The part of the turns in which guards let a place be touched, estimated: a piece of what is joined is as long
@@ -425,31 +429,38 @@ def _walks_as_one(b: Builder, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
 def _vector(nest: Nest) -> Expr | None:
     """The loop whose steps make for the cheapest accesses."""
     places = nest.frequencies()
-    functions = sum(COSTS[n.op] for n in nest.nodes() if n.op in TRANSCENDENTAL)  # which idle lanes compute, too
+    computing = sum([COSTS.get(n.op, 1) / (1 if n.op in TRANSCENDENTAL else AT_ONCE) for n in nest.nodes()
+                     if n.args and n.dtype is not INDEX and n.op not in LOADS])  # by idle lanes, too
     best, best_score = None, -1.0
+    lanes = nest.b.vector_bytes // 4
     for v in (*nest.alike(), *nest.inner):
-        size = nest.size(v)
+        size, memo = nest.size(v), dict[Expr, Expr]()
         if v in nest.inner and size <= UNROLLED and isinstance(nest.b.extents[v], Expr):
             continue  # so few terms are added in order, as where they are written out
         score = 0.0
-        for e, often in places.items():
+        for e, often in places:
             if v not in e.deps:
                 score += UNIFORM * often
                 continue
-            c = coefficient(nest.b.arena, e, v)
+            c = coefficient(nest.b.arena, nest.b.arena.substitute(e, {v: v}, memo, unguarded), v)
             if c is not None and c.op == "const" and c.attr == 1:
                 score += often
             elif c is None or c.op != "const" or c.attr != 0:
                 score -= GATHERED * often
         if size < SHORT:
             score *= 0.5 if score > 0 else 1
-            score -= 1 + functions * (SHORT / max(size, 1) - 1)
+            score -= 1 + computing * (lanes / max(size, 1) - 1)
         if v in nest.inner:
             score -= 0.1  # across-lane folding costs a little; P lanes are free
         if score >= best_score or best is None:
             best, best_score = v, score
     extent = None if best is None else nest.b.extents[best]
     return None if isinstance(extent, int) and extent < 2 else best
+
+
+def unguarded(e: Expr, args: tuple[Expr, ...]) -> Expr:
+    """A place without the conditions under which it is touched, for `substitute`."""
+    return args[1] if e.op == "guard" else e
 
 
 def _mostly_gathers(nest: Nest, vector: Expr) -> bool:
@@ -464,7 +475,7 @@ def _few_lie_apart(nest: Nest, vector: Expr) -> bool:
     such stores of the turn before."""
     if nest.inner or nest.size(vector) >= FEW or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
         return False
-    steps = [coefficient(nest.b.arena, place, vector) for place in nest.frequencies() if vector in place.deps]
+    steps = [coefficient(nest.b.arena, place, vector) for place, _ in nest.frequencies() if vector in place.deps]
     return any(step is None or step.op != "const" or step.attr != 1 for step in steps)
 
 
