@@ -1,4 +1,4 @@
-"""Products of batches in which an operand is the same all along some dimensions: values and loops."""
+"""Products of which an operand is the same all along some dimensions: values and loops."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ EQUATIONS = {
     "of vectors": ("bj,bj->b", "b", ""),
     "in front of both": ("ijb,bkj->bik", "b", ""),
     "outer": ("bi,bk->bik", "b", ""),
+    "rows": ("bij,bjk->bik", "i", ""),
+    "columns": ("bij,bjk->bik", "", "k"),
+    "rows and columns of one": ("ij,jk->ik", "i", "k"),
+    "rows, and a batch on the right": ("bij,bjk->bik", "i", "b"),
+    "summed": ("bij,bjk->bik", "j", ""),
+    "everything": ("bij,bjk->bik", "bij", "bjk"),
 }
 SIZES = {"a": 2, "b": 5, "c": 3, "i": 7, "j": 6, "k": 4}
 

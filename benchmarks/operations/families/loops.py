@@ -100,6 +100,7 @@ add("vmap of histogram", lambda x: jax.vmap(lambda x: jnp.histogram(x, 10, (-3, 
 add("gradient of a sum of sines", jax.grad(lambda x: jnp.sum(jnp.sin(x) * x)), "1000", "300,200")
 add("gradient of softmax cross entropy", jax.grad(lambda x, i: -jnp.mean(jnp.take_along_axis(
     jax.nn.log_softmax(x), i[:, None], 1))), "100,10 100:int<10")
+add("gradient of a summed product", jax.grad(lambda x, w: jnp.sum(x @ w), (0, 1)), "300,200 200,100", "64,64 64,64")
 add("gradient of two layers", jax.grad(lambda w, v, x: jnp.sum(jnp.tanh(jnp.tanh(x @ w) @ v) ** 2), (0, 1)),
     "20,50 50,10 32,20", "100,200 200,10 64,100")
 add("gradient of layer norm", jax.grad(lambda x: jnp.sum(jnp.sin((x - x.mean(-1, keepdims=True)) * lax.rsqrt(

@@ -66,8 +66,8 @@ def _product(b: Builder, lhs: Any, rhs: Any, dimension_numbers: Any, result: Any
         [d for d in range(len(x.shape)) if d not in contract and d not in batch]
         for x, contract, batch in ((lhs, lhs_contract, lhs_batch), (rhs, rhs_contract, rhs_batch)))
     if lhs_free or rhs_free:
-        again = [{k for k, d in enumerate(batch) if not _is_one(x.shape[d]) and b.repeats(x, [d])}
-                 for x, batch in ((lhs, lhs_batch), (rhs, rhs_batch))]
+        again = [{d for d in (*batch, *free) if not _is_one(x.shape[d]) and b.repeats(x, [d])}
+                 for x, batch, free in ((lhs, lhs_batch, lhs_free), (rhs, rhs_batch, rhs_free))]
         if any(again):
             return _of_repeated(b, [lhs, rhs], dimension_numbers, result, again)
 
@@ -114,8 +114,9 @@ def _is_one(size: Any) -> bool:
 
 def _of_repeated(b: Builder, operands: Sequence[Any], dimension_numbers: Any, result: Any, again: Sequence[set[int]]
                  ) -> Any:
-    """A product of operands that are the same all along some batch dimensions (each has a set of their numbers), as
-    what is broadcast or gathered from all devices is: there the other's are free dimensions of one product."""
+    """A product of operands that are the same all along some dimensions (`again`, of each), as what is broadcast or
+    gathered from all devices is: the result is if it has the dimension from one operand alone, and where the other
+    takes part in a batch, its dimension is a free one of one product."""
     contract, batch = dimension_numbers
     names: list[list[tuple]] = [[(number, d) for d in range(len(x.shape))] for number, x in enumerate(operands)]
     for kind, dims in (("contracted", contract), ("batch", batch)):
@@ -127,8 +128,7 @@ def _of_repeated(b: Builder, operands: Sequence[Any], dimension_numbers: Any, re
     together = [("batch", k) for k in range(len(batch[0]))]
     wanted = together + [name for number in (0, 1) for name in names[number] if name[0] == number]
 
-    kept = [[name for name in of if name[0] != "batch" or name[1] not in once]
-            for of, once in zip(names, again, strict=True)]
+    kept = [[name for d, name in enumerate(of) if d not in once] for of, once in zip(names, again, strict=True)]
     together = [name for name in together if all(name in of for of in kept)]
     lhs, rhs = (_without(b, *x) for x in zip(operands, names, kept, strict=True))
     numbers = [[[of.index(name) for name in shared] for of in kept] for shared in (summed, together)]
