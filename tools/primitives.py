@@ -56,7 +56,7 @@ def primitives(packages: Sequence[str] = PACKAGES) -> list[Primitive]:
 
 
 def runs_at_once(p: Primitive) -> bool:
-    return p.abstract_eval == p._no_abstract_eval
+    return not p.has_abstract_eval
 
 
 def _transpose(p: Primitive) -> str:

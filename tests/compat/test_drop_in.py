@@ -240,3 +240,42 @@ def test_loaded_modules_are_those_of_jax():
     text = 'import jax, sys; print(*sorted(m for m in sys.modules if m.startswith("jax.") and "_src" not in m))'
     found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
     assert {f"jax.{name}" for name in LOADED} == {*found}
+
+
+def test_classes_of_values_say_that_they_are_jaxs():
+    assert script("""
+        import jax, jax.numpy as jnp
+        def told(x):
+            print(type(x).__module__)
+            return x
+        told(jnp.ones(2))
+        jax.jit(told)(1.0)
+        jax.jvp(told, (1.0,), (1.0,))
+        jax.vmap(told)(jnp.ones(2))
+        """) == ["jaxlib._jax", "jax._src.interpreters.partial_eval", "jax._src.interpreters.ad",
+                 "jax._src.interpreters.batching"]
+
+
+def test_modules_below_packages_of_jax():
+    assert script("""
+        import jax, jax.numpy as jnp
+        print(jax._src.numpy.util.promote_dtypes_inexact(jnp.arange(2)))
+        from jax._src import ad_checkpoint, api, basearray, pjit
+        from jax._src.api import _dtype, jit
+        from jax._src.lax import lax, parallel
+        from jax._src.nn.functions import relu
+        from jax._src.numpy import lax_numpy, linalg
+        from jax._src.numpy.ufunc_api import ufunc
+        from jax._src.numpy.ufuncs import sin
+        from jax._src.ops.scatter import segment_sum
+        from jax._src.pjit import auto_axes
+        from jax._src.scipy.special import gammaln
+        from jax._src.sharding_impls import NamedSharding, canonicalize_sharding
+        from jaxlib._jax import PjitFunction
+        print(ufunc is jnp.ufunc, sin is jnp.sin, lax.add_p is jax.lax.add_p, isinstance(jit(sin), PjitFunction),
+              canonicalize_sharding(None, "f"), segment_sum is jax.ops.segment_sum, hasattr(jnp, "util"))
+        entry = jax._src.tree_util._registry[dict]
+        children, keys = entry.to_iter({"a": 1, "b": 2})
+        print(list(children), keys, entry.from_iter(keys, [3, 4]))
+        """) == ["[Array([0., 1.], dtype=float32)]", "True True True True None True False",
+                 "[1, 2] ('a', 'b') {'a': 3, 'b': 4}"]

@@ -73,6 +73,46 @@ def test_primitive_with_several_results():
     assert float(b) == 3
 
 
+def test_primitive_whose_class_says_more():
+    class Tag(jex_core.Primitive):
+        multiple_results = True
+
+        def __init__(self):
+            super().__init__("tag")
+            ad.primitive_jvps[self] = self.derivative
+
+        def impl(self, *operands):
+            return operands
+
+        def abstract_eval(self, *avals):
+            return avals, set()
+
+        def derivative(self, primals, tangents):
+            return self.bind(*primals), tangents
+
+    tag = Tag()
+
+    def f(x):
+        tag.bind(x, x)
+        return (x**2).sum()
+
+    assert tag.multiple_results
+    assert tag.bind(X)[0] is X
+    assert "tag a a" in str(jax.make_jaxpr(f)(X))
+    np.testing.assert_array_equal(jax.grad(f)(X), 2 * X)
+
+
+def test_primitive_whose_class_has_several_results():
+    class Several(jex_core.Primitive):
+        multiple_results = True
+
+    p = Several("several")
+    p.def_abstract_eval(lambda x: (x, x))
+    p.def_impl(lambda x: (x, x))
+    assert len(p.bind(X)) == 2
+    assert len(jax.make_jaxpr(p.bind)(X).jaxpr.outvars) == 2
+
+
 def test_lowering_through_a_rule_of_its_own():
     p = jex_core.Primitive("through")
     p.def_abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
@@ -513,7 +553,7 @@ def test_values_of_types_of_a_library():
 def test_names_of_internals():
     from styrax.compat.finder import own_name
 
-    assert own_name("jax._src.pjit") == "styrax.transforms.jit_rules"
+    assert own_name("jax._src.pjit") == "styrax.compat.internals.pjit"
     from styrax.compat.internals import literals
 
     assert literals.typed_scalar_types == {literals.TypedInt, literals.TypedFloat, literals.TypedComplex}

@@ -1,5 +1,6 @@
 """Dtypes and promotion, compared with JAX over all pairs."""
 
+import enum
 import itertools
 import warnings
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from jax._src import dtypes as theirs
 
+import styrax
 import styrax.numpy
 from styrax.core.settings import config as config_module
 from styrax.core.types import dtypes
@@ -99,6 +101,34 @@ def test_result_type_pairs(mode, x64):
                 assert ours[0] == other[0], (ja, jb, ours, other)
             else:
                 assert ours == other, (ja, jb)
+
+
+class Choice(enum.IntEnum):
+    FIRST = 0
+    SECOND = 2
+
+
+class Count(int):
+    pass
+
+
+class Length(float):
+    pass
+
+
+@pytest.mark.parametrize("value", [Choice.SECOND, Count(3), Length(1.5)], ids=lambda v: type(v).__name__)
+def test_numbers_of_classes_of_their_own(value):
+    """Operations take them for Python's own, `result_type` does not."""
+    assert dtypes.result_type(value) == theirs.result_type(value)
+    for dtype in ("uint8", "int16", "float16", "bfloat16", "float32", "bool", "complex64"):
+        assert dtypes.result_type(value, np.dtype(dtype)) == theirs.result_type(value, np.dtype(dtype)), dtype
+        x = np.ones(3).astype(dtype)
+        for f in (lambda x: value + x, lambda x: x * value):
+            results = [j.jit(j.vmap(f))(j.numpy.asarray(x)) for j in (styrax, jax)]
+            np.testing.assert_array_equal(*results, strict=True)
+    assert all(float(j.grad(lambda x: value * x)(2.0)) == value for j in (styrax, jax))
+    scanned = [j.lax.scan(lambda c, x: (c, value < x), 0, j.numpy.arange(4))[1] for j in (styrax, jax)]
+    np.testing.assert_array_equal(*scanned)
 
 
 @pytest.mark.parametrize("x64", [False, True])

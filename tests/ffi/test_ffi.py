@@ -37,6 +37,19 @@ def targets(tmp_path_factory, request):
     return loaded
 
 
+def test_handlers_of_c_plus_plus(tmp_path):
+    """The header in C++ checks the sizes of what it is given."""
+    source, library = Path(__file__).parent / "scale.cc", tmp_path / "scale.so"
+    subprocess.run(["c++", "-std=c++17", "-O0", "-shared", "-fPIC", "-I", jax.ffi.include_dir(), source, "-o", library],
+                   check=True)
+    loaded = ctypes.CDLL(str(library))
+    jax.ffi.register_ffi_target("scale_in_c_plus_plus", jax.ffi.pycapsule(loaded.Scale), platform="cpu")
+    x = jnp.arange(3.0)
+    call = jax.ffi.ffi_call("scale_in_c_plus_plus", jax.ShapeDtypeStruct((3,), np.float32))
+    for f in (lambda x: call(x, k=np.float32(2)), jax.jit(lambda x: call(x, k=np.float32(2)))):
+        np.testing.assert_array_equal(f(x), [0, 2, 4])
+
+
 def scaled(x, factor=2.5, **options):
     return jax.ffi.ffi_call("scale", jax.ShapeDtypeStruct(x.shape, np.float32), **options)(
         x, factor=np.float32(factor))

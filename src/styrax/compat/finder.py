@@ -19,9 +19,10 @@ if TYPE_CHECKING:  # every child process loads this module: it imports next to n
 ROOTS = {
     "jax": "styrax",
     "jax._src": "styrax.compat.internals",
+    "jax._src.ad_checkpoint": "styrax.ad_checkpoint",
     "jax._src.ad_util": "styrax.compat.internals.ad_util",
-    "jax._src.api": "styrax",
     "jax._src.api_util": "styrax.api_util",
+    "jax._src.basearray": "styrax.compat.internals.array",
     "jax._src.compiler": "styrax.core.arrays.backends",
     "jax._src.core": "styrax.core",
     "jax._src.custom_batching": "styrax.custom_batching",
@@ -31,17 +32,42 @@ ROOTS = {
     "jax._src.errors": "styrax.errors",
     "jax._src.flatten_util": "styrax.flatten_util",
     "jax._src.interpreters": "styrax.interpreters",
+    "jax._src.lax": "styrax.compat.internals.lax",
+    "jax._src.lax.control_flow": "styrax.lax",
+    "jax._src.lax.lax": "styrax.lax",
+    "jax._src.lax.linalg": "styrax.lax.linalg",
+    "jax._src.lax.parallel": "styrax.lax",
+    "jax._src.lax.slicing": "styrax.lax",
     "jax._src.lib": "styrax.compat.jaxlib",
     "jax._src.linear_util": "styrax.extend.linear_util",
     "jax._src.mesh": "styrax.core.arrays.mesh",
     "jax._src.named_sharding": "styrax.core.arrays.shardings",
-    "jax._src.nn": "styrax.nn",
-    "jax._src.numpy": "styrax.numpy",
+    "jax._src.nn": "styrax.compat.internals.nn",
+    "jax._src.nn.functions": "styrax.nn",
+    "jax._src.nn.initializers": "styrax.nn.initializers",
+    "jax._src.numpy": "styrax.compat.internals.numpy",
+    "jax._src.numpy.array_creation": "styrax.numpy.creation",
+    "jax._src.numpy.einsum": "styrax.numpy.einsums",
+    "jax._src.numpy.fft": "styrax.numpy.fft",
+    "jax._src.numpy.indexing": "styrax.numpy.indexing",
+    "jax._src.numpy.lax_numpy": "styrax.numpy",
+    "jax._src.numpy.linalg": "styrax.numpy.linalg",
+    "jax._src.numpy.polynomial": "styrax.numpy.polynomials",
+    "jax._src.numpy.reductions": "styrax.numpy.reductions",
+    "jax._src.numpy.setops": "styrax.numpy.sets",
+    "jax._src.numpy.sorting": "styrax.numpy.sorting",
+    "jax._src.numpy.tensor_contractions": "styrax.numpy.dot_products",
+    "jax._src.numpy.ufunc_api": "styrax.numpy.ufunc_objects",
+    "jax._src.numpy.ufuncs": "styrax.numpy",
+    "jax._src.numpy.util": "styrax.numpy.promotion",
+    "jax._src.numpy.vectorize": "styrax.numpy.vectorization",
     "jax._src.op_shardings": "styrax.core.arrays.hlo_shardings",
+    "jax._src.ops": "styrax.compat.internals.ops",
+    "jax._src.ops.scatter": "styrax.ops",
     "jax._src.partition_spec": "styrax.core.arrays.shardings",
-    "jax._src.pjit": "styrax.transforms.jit_rules",
+    "jax._src.random": "styrax.random",
+    "jax._src.scipy": "styrax.scipy",
     "jax._src.sharding": "styrax.core.arrays.shardings",
-    "jax._src.sharding_impls": "styrax.core.arrays.shardings",
     "jax._src.source_info_util": "styrax.extend.source_info_util",
     "jax._src.stages": "styrax.stages",
     "jax._src.tree": "styrax.tree",
@@ -49,6 +75,18 @@ ROOTS = {
     "jax._src.util": "styrax.compat.internals.sequences",
     "jax.experimental.sparse.util": "styrax.experimental.sparse.counting",
     "jaxlib": "styrax.compat.jaxlib",
+}
+
+# our modules with classes of values, and where JAX has these: libraries tell by a class's module whose a value is
+CLASSES = {
+    "styrax.core.arrays.array": ("jaxlib._jax", ("Array",)),
+    "styrax.core.tracing.staging": ("jax._src.interpreters.partial_eval", ("DynamicJaxprTracer",)),
+    "styrax.core.tracing.trace": ("jax._src.core", ("Tracer",)),
+    "styrax.core.types.avals": ("jax._src.literals", ("TypedInt", "TypedFloat", "TypedComplex")),
+    "styrax.interpreters.partial_eval": ("jax._src.interpreters.partial_eval", ("JaxprTracer",)),
+    "styrax.transforms.batch": ("jax._src.interpreters.batching", ("BatchTracer",)),
+    "styrax.transforms.jvp": ("jax._src.interpreters.ad", ("JVPTracer", "GradTracer")),
+    "styrax.transforms.partial": ("jax._src.interpreters.partial_eval", ("PartialTracer",)),
 }
 
 # what `import jax` loads in JAX. Ours loads modules when they are used, and libraries look for these by name in
@@ -85,6 +123,13 @@ def _speak_jax(package: ModuleType) -> None:
     for module in (package, version):
         module.__version__ = version.JAX  # type: ignore[attr-defined]
         module.__version_info__ = version.as_tuple(version.JAX)  # type: ignore[attr-defined]
+
+
+def _place_classes(module: ModuleType) -> None:
+    """Has classes of values say that they are JAX's."""
+    home, names = CLASSES[module.__name__]
+    for name in names:
+        getattr(module, name).__module__ = home
 
 
 class Loader:
@@ -126,6 +171,8 @@ class Finder:
             locations = spec.submodule_search_locations
         else:
             locations = getattr(found, "__path__", None)
+        if locations is None and any(known.startswith(f"{name}.") for known in ROOTS):
+            locations = []  # a package in JAX alone
         loader: Any = Loader(own)
         spec = importlib.machinery.ModuleSpec(name, loader, is_package=locations is not None)
         if locations is not None:
@@ -147,9 +194,10 @@ class Finder:
 
 
 def _own(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
-    """Our own module as everyone finds it, for modules that get JAX's name as well or names back that JAX removed."""
-    served, loaded = name in removals.SERVED, name.removeprefix("styrax.") in LOADED
-    if not (served or loaded):
+    """Our own module as everyone finds it, for modules that get JAX's name as well, names back that JAX removed, or
+    whose classes get JAX's names."""
+    served, loaded, placed = name in removals.SERVED, name.removeprefix("styrax.") in LOADED, name in CLASSES
+    if not (served or loaded or placed):
         return None
     spec = importlib.machinery.PathFinder.find_spec(name, path)
     if spec is None or spec.loader is None:
@@ -160,6 +208,8 @@ def _own(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpe
         execute(module)
         if served:
             removals.serve(module)
+        if placed:
+            _place_classes(module)
         if loaded:
             sys.modules.setdefault("jax" + name.removeprefix("styrax"), module)
 
@@ -192,6 +242,9 @@ def install(*, children: bool = True) -> None:
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
         removals.serve_all()
+        for name in CLASSES:
+            if name in sys.modules:
+                _place_classes(sys.modules[name])
     if children:
         from .processes import prepare_children
 

@@ -25,7 +25,8 @@ _HOMES = {
     "transforms.tracing": "shaped_abstractify:abstractify",
     "core.tracing.trace": (
         "Trace Tracer axis_size concrete_or_error ensure_compile_time_eval full_lower get_aval is_concrete "
-        "set_current_trace take_current_trace to_concrete_value typeof valid_jaxtype"),
+        "set_current_trace take_current_trace to_concrete_value trace_ctx:state typeof "
+        "valid_jaxtype"),
 }
 
 __getattr__, __dir__, __all__ = names(__name__, _HOMES)

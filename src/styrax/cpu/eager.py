@@ -187,7 +187,7 @@ class Eager:
 
     def _primitive(self, exact_key: tuple[Any, ...], primitive: Any, avals: Sequence[ShapedArray],
                    params: dict[str, Any]) -> Any:
-        if primitive.abstract_eval == primitive._no_abstract_eval:
+        if not primitive.has_abstract_eval:
             raise NotImplementedError(f"Evaluation rule for '{primitive.name}' not implemented")
 
         ordered = primitive.traits.ordered

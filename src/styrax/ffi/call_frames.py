@@ -296,7 +296,8 @@ def invoke(target: Target, stage: str, context: Context, ins: Sequence[np.ndarra
     if address is None:
         return
     memory = _Memory()
-    frame = CallFrame(sizeof(CallFrame), None, ctypes.addressof(_api()[0]), context.handle, STAGES.index(stage),
+    size = CallFrame.future.offset  # handlers ask for the size without what they set
+    frame = CallFrame(size, None, ctypes.addressof(_api()[0]), context.handle, STAGES.index(stage),
                       memory.buffers(ins), memory.buffers(outs), memory.attributes(attributes), None)
     number = _Handler(address)(ctypes.addressof(frame))
     error = _errors.take(number)

@@ -146,7 +146,7 @@ def result_typed(*args: Any) -> Typed:
     key = (*kinds, config.enable_x64.value, config.numpy_dtype_promotion.value)
     found = _meetings.get(key)
     if found is None:
-        dtype, weak = dtypes.result_type(*args, return_weak_type_flag=True)
+        dtype, weak = dtypes.result_type(*map(dtypes.plain_number, args), return_weak_type_flag=True)
         dtype = dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)  # arrays of 64 bits may outlive x64
         found = _meetings[key] = (dtype, weak and dtype != _BOOL)
     return found

@@ -6,7 +6,21 @@ Most are other names of our own modules: see `ROOTS` in `compat.finder`. The oth
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
+
+
+def modules_below(package: str, public: ModuleType) -> Callable[[str], Any]:
+    """A module's `__getattr__` for a package of JAX that has modules which stand for ours (`ROOTS` in `compat.finder`),
+    and what is public."""
+    def find(name: str) -> Any:
+        from ..finder import ROOTS
+
+        home = ROOTS.get(f"{package}.{name}")
+        return getattr(public, name) if home is None else importlib.import_module(home)
+
+    return find
 
 
 def __getattr__(name: str) -> Any:

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from ... import tree_util as _public
 from ...core.trees.differences import equality_errors, equality_errors_pytreedef, prefix_errors
+from ...core.trees.registry import default_registry
 from ...core.trees.tree_paths import broadcast_prefix
+
+
+class _RegistryEntry(NamedTuple):
+    """How a class of nodes is taken apart, and made again."""
+
+    to_iter: Callable[[Any], tuple[Iterable[Any], Any]]
+    from_iter: Callable[[Any, Iterable[Any]], Any]
+
+
+class _Registry(Mapping[type, _RegistryEntry]):
+    """The classes of nodes that are registered."""
+
+    def __getitem__(self, cls: type) -> _RegistryEntry:
+        node = default_registry.nodes[cls]
+        return _RegistryEntry(node.flatten, node.build)
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(default_registry.nodes)
+
+    def __len__(self) -> int:
+        return len(default_registry.nodes)
+
+
+_registry = _Registry()
 
 
 def __getattr__(name: str) -> Any:

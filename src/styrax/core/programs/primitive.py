@@ -40,9 +40,10 @@ class Primitive:
 
     def __init__(self, name: str, *, multiple_results: bool = False):
         self.name = name
-        self.multiple_results = multiple_results
-        self.impl = self._no_impl
-        self.abstract_eval: Callable[..., tuple[Any, Effects]] = self._no_abstract_eval
+        if multiple_results:
+            self.multiple_results = True
+        if type(self).impl is Primitive.impl:  # a subclass may bring its own
+            self.impl = self._no_impl
 
     def __repr__(self) -> str:
         return self.name
@@ -56,6 +57,15 @@ class Primitive:
     def impl(self, impl: Callable[..., Any]) -> None:
         self._impl = impl
         self.__dict__.pop("evaluate", None)
+
+    def abstract_eval(self, *avals: Any, **params: Any) -> tuple[Any, Effects]:
+        """The types of the results, and effects. Raises NotImplementedError unless a rule is defined, or a subclass
+        has its own."""
+        raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
+
+    @property
+    def has_abstract_eval(self) -> bool:
+        return "abstract_eval" in self.__dict__ or type(self).abstract_eval is not Primitive.abstract_eval
 
     def evaluate(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """An eager call."""
@@ -118,7 +128,7 @@ class Primitive:
 
     def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Sets `rule(*avals, **params)`, which gives `(result avals, effects)`."""
-        self.abstract_eval = rule
+        self.abstract_eval = rule  # type: ignore[method-assign]
         if self.impl == self._no_impl:
             self.impl = self._backend_impl
             self.evaluate = partial(backends.apply_primitive, self)  # type: ignore[method-assign]  # the shortest way
@@ -132,11 +142,8 @@ class Primitive:
     def _backend_impl(self, *args: Any, **params: Any) -> Any:
         return backends.apply_primitive(self, args, params)
 
-    def _no_abstract_eval(self, *avals: Any, **params: Any) -> Any:
-        raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
-
     def _no_impl(self, *args: Any, **params: Any) -> Any:
-        if self.abstract_eval != self._no_abstract_eval:
+        if self.has_abstract_eval:
             return self._backend_impl(*args, **params)
         raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
 

@@ -282,6 +282,8 @@ def dtype(x: Any) -> Any:
         if found is None:
             if hasattr(x, "__jax_array__"):
                 return dtype(x.__jax_array__())
+            if _is_number(x):
+                return python_scalar_dtype(type(x))
             raise TypeError(f"Cannot determine dtype of {x}")
         # Arrays and tracers keep the 64 bits that were explicitly asked for.
         if found in to_32 and not hasattr(x, "aval"):
@@ -299,6 +301,18 @@ def is_weakly_typed(x: Any) -> bool:
     if type(x) in weak_scalars:
         return True
     return getattr(getattr(x, "aval", None), "weak_type", False)
+
+
+def _is_number(x: Any) -> bool:
+    """Whether `x` is of a class made of one of Python's numbers, as an `IntEnum` is, that is not NumPy's."""
+    return isinstance(x, (int, float, complex)) and not isinstance(x, (bool, np.generic))
+
+
+def plain_number(x: Any) -> Any:
+    """What an operation takes for `x`: Python's own number for one of a class made of it, any other value itself."""
+    if type(x) in weak_scalars or not _is_number(x) or hasattr(x, "dtype"):
+        return x
+    return next(base for base in (int, float, complex) if isinstance(x, base))(x)
 
 
 def is_python_scalar(x: Any) -> bool:
