@@ -109,3 +109,19 @@ def test_is_one_product(left, right):
     flops = styrax.jit(f).lower(a, x).compile().cost_analysis()["flops"]
     products = 1 if left and right else 8
     assert flops == pytest.approx(2 * 40 * 64 * 32 * products, rel=0.1)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_elements_of_a_loop_are_not_one(together):
+    """What a loop carries may be kept element by element, of which one is no other."""
+    w = rng.normal(size=(2, 3, 3)).astype(np.float32)
+    x = np.array([[1, 2, 3], [-1, 0.5, 2]], np.float32)
+
+    def program(j):
+        def run(w, x):
+            return j.lax.scan(lambda c, _: (j.numpy.sin(c) @ w, j.numpy.sin(c).sum()), x, None, 3)
+
+        return j.jit(j.vmap(run, (0 if together else None, 0)))(w if together else w[0], x)
+
+    for a, b in zip(program(styrax), program(real), strict=True):
+        np.testing.assert_allclose(a, b, 1e-4, 1e-5)

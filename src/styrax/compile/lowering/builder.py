@@ -206,6 +206,8 @@ class Builder:
         if not isinstance(value, Computed):
             return False
         index, e = value.probe()
+        if any(n.op == "get" for n in walk([e])):  # elements kept apart, of which this is one
+            return False
         return e.deps.isdisjoint(index[d] for d in axes)
 
     def apart(self, value: Value, axis: int) -> Value:

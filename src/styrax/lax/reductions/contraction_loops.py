@@ -66,8 +66,8 @@ def _product(b: Builder, lhs: Any, rhs: Any, dimension_numbers: Any, result: Any
         [d for d in range(len(x.shape)) if d not in contract and d not in batch]
         for x, contract, batch in ((lhs, lhs_contract, lhs_batch), (rhs, rhs_contract, rhs_batch)))
     if lhs_free or rhs_free:
-        again = [{d for d in batch if not _is_one(x.shape[d]) and b.repeats(x, [d])}
-                 for x, batch in ((lhs, lhs_batch), (rhs, rhs_batch))]
+        again = [{d for d in (*batch, *free) if not _is_one(x.shape[d]) and b.repeats(x, [d])}
+                 for x, batch, free in ((lhs, lhs_batch, lhs_free), (rhs, rhs_batch, rhs_free))]
         if any(again):
             return _of_repeated(b, [lhs, rhs], dimension_numbers, result, again)
 
@@ -114,8 +114,9 @@ def _is_one(size: Any) -> bool:
 
 def _of_repeated(b: Builder, operands: Sequence[Any], dimension_numbers: Any, result: Any, again: Sequence[set[int]]
                  ) -> Any:
-    """A product of operands that are the same all along some batch dimensions (`again`, of each), as what is broadcast
-    or gathered from all devices is: there the other's are free dimensions of one product."""
+    """A product of operands that are the same all along some dimensions (`again`, of each), as what is broadcast or
+    gathered from all devices is: the result is if it has the dimension from one operand alone, and where the other
+    takes part in a batch, its dimension is a free one of one product."""
     contract, batch = dimension_numbers
     names: list[list[tuple]] = [[(number, d) for d in range(len(x.shape))] for number, x in enumerate(operands)]
     for kind, dims in (("contracted", contract), ("batch", batch)):
@@ -138,7 +139,7 @@ def _of_repeated(b: Builder, operands: Sequence[Any], dimension_numbers: Any, re
 
 
 def _without(b: Builder, x: Any, names: list[tuple], kept: list[tuple]) -> Any:
-    """An operand without the batch dimensions along which it repeats."""
+    """An operand without the dimensions along which it repeats."""
     return x if kept == names else b.value(
         [x.shape[names.index(name)] for name in kept], x.dtype,
         lambda i: x.at([i[kept.index(name)] if name in kept else b.int(0) for name in names]))
