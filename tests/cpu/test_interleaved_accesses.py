@@ -8,12 +8,13 @@ import styrax.numpy as jnp
 
 COUNTS = (1, 5, 15, 16, 17, 33, 100)  # of records: fewer than lanes, as many, tails
 SOME = range(0, 7, 2)  # of these counts, for each row others: every dtype meets all
-DTYPES = ("float32", "float64", "float16", "int8", "int64", "bool", "int4")
+DTYPES = ("float32", "float64", "float16", "int8", "int64", "bool", "int4", "complex64", "complex128")
 rng = np.random.default_rng(0)
 
 
 def numbers(shape, dtype):
-    return rng.integers(0, 2 if dtype == "bool" else 7, shape).astype(jnp.dtype(dtype))
+    x = rng.integers(0, 2 if dtype == "bool" else 7, shape).astype(jnp.dtype(dtype))
+    return x + 1j * rng.integers(0, 7, shape).astype(x.real.dtype) if x.dtype.kind == "c" else x
 
 
 def same(f, *args):
@@ -54,6 +55,12 @@ def test_the_last_first(dtype):
             x = numbers((3, count), dtype)
             same(lambda x: x[:, ::-1] == x, x)
             same(lambda x: x.reshape(-1)[::-1] != x.reshape(-1), x)
+
+
+def test_complex_numbers_are_not_gathered_one_by_one():
+    z = np.ones(64, np.complex64)
+    for f in (lambda z: z[::-1] * 2, lambda z: z[::2] + z[1::2], lambda z: z[::4].real):
+        assert "gather" not in jax.jit(f).lower(z).compile().as_text("llvm")
 
 
 @pytest.mark.parametrize("count", COUNTS)

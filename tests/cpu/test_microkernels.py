@@ -184,3 +184,17 @@ def test_a_right_operand_as_it_lies(kind, rows, vectors):
 
 def mprotect(address, size, access):
     return ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), access)
+
+
+@pytest.mark.skipif(llvm.host().vector_bytes < 64, reason="fast code generation accumulates in place under masks alone")
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("form", ["", "indirect", "lying", "streamed"])
+def test_code_made_quickly_accumulates_in_place(kind, form):
+    sizes = HOST[kind]
+    text = microkernels.source(kind, sizes.rows, sizes.columns, 64, form)
+    lines = [line.split("#")[0].split() for line in llvm.asm(text, llvm.BRIEF).splitlines()]
+    at = [k for k, line in enumerate(lines) if line and line[0].startswith("vfmadd")]
+    assert len(at) == sizes.rows * sizes.columns * ELEMENTS[kind](0).itemsize // 64
+    between = (line for line in lines[at[0] : at[-1]] if line)
+    copies = [line for line in between if line[0].startswith("vmova") and "(" not in "".join(line)]
+    assert {lines[k][0][:10] for k in at} == {"vfmadd231p"} and not copies

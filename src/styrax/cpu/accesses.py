@@ -113,9 +113,10 @@ class Accesses:
             address = self._address(buffer, index, None)
             self._prefetch(buffer, place, address, lanes)
             loaded = self._load_masked(buffer, index, address, t, lanes, mask)
-        elif step is not None and part is None and mask is None and (step == -1 or 2 <= step <= WIDEST_STEP):
-            loaded = (self._reversed(buffer, place, t, lanes) if step < 0 else
-                      self._strided(buffer, place, step, t, lanes))
+        elif step == -1 and mask is None:
+            loaded = self._reversed(buffer, place, part, t, lanes)
+        elif step is not None and mask is None and 2 <= step * _parts(buffer) <= WIDEST_STEP:
+            loaded = self._strided(buffer, place, step, part, t, lanes)
         else:
             loaded = self._gather(buffer, self.value(e.args[0], lanes), part, t, lanes, mask)
             if buffer.dtype == BOOL:  # LLVM would truncate them one by one
@@ -270,21 +271,27 @@ class Accesses:
         return self.op(f"call {v} {symbol}(ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask}, {v} "
                        "zeroinitializer)")
 
-    def _reversed(self, buffer: Buffer, place: Expr, t: str, lanes: int) -> str:
-        """Neighbours, the last one first."""
-        first = self.op(f"add i64 {self.values.first(place)}, {1 - lanes}")
-        loaded = self._load_lanes(self._address(buffer, first, None), t, lanes)
-        order = ", ".join(f"i32 {i}" for i in reversed(range(lanes)))
-        v = vector(t, lanes)
+    def _reversed(self, buffer: Buffer, place: Expr, part: int | None, t: str, lanes: int) -> str:
+        """Neighbours, the last one first. Of complex ones, both parts are loaded at once."""
+        each, scope = _parts(buffer), self.writer.scopes[self.writer.at]
+        v, key = vector(t, lanes * each), ("reversed", self.root(buffer), place)
+        loaded = scope.memo.get(key)
+        if loaded is None:
+            first = self.op(f"add i64 {self.values.first(place)}, {1 - lanes}")
+            loaded = self._load_lanes(self._address(buffer, first, part and 0), t, lanes * each)
+            scope.keep(key, loaded, self.values.buffers(place) | {self.root(buffer)})
+        order = ", ".join(f"i32 {each * i + (part or 0)}" for i in reversed(range(lanes)))
         return self.op(f"shufflevector {v} {loaded}, {v} poison, <{lanes} x i32> <{order}>")
 
-    def _strided(self, buffer: Buffer, place: Expr, step: int, t: str, lanes: int) -> str:
+    def _strided(self, buffer: Buffer, place: Expr, step: int, part: int | None, t: str, lanes: int) -> str:
         """Every so-manyth element (an interleaved access): all from the first to the last are loaded, and those that
-        are not asked for left out. Accesses to other elements of the same records share what is loaded, where records
-        are known to lie inside the buffer as a whole."""
+        are not asked for left out. Accesses to other elements of the same records, or to the other parts of complex
+        ones, share what is loaded, where records are known to lie inside the buffer as a whole."""
+        each = _parts(buffer)
+        place, step = self.arena.iadd(self.arena.imul(place, each), part or 0), step * each
         member = poly_terms(place).get((), 0) % step
         low, high = place.bounds
-        whole = isinstance(buffer.size, int) and low >= member and high - member + step <= buffer.size
+        whole = isinstance(buffer.size, int) and low >= member and high - member + step <= buffer.size * each
         if whole:
             base, starts = self.arena.iadd(place, -member), [k * lanes for k in range(step)]
         else:
@@ -293,18 +300,19 @@ class Accesses:
             starts = [*range(0, last, lanes), last]
         v, scope = vector(t, lanes), self.writer.scopes[self.writer.at]
 
-        def part(start: int) -> str:
+        def piece(start: int) -> str:
             """A vector of what lies there."""
             key = ("records", self.root(buffer), base, start)
             name = scope.memo.get(key)
             if name is None:
                 index = self.op(f"add i64 {self.values.first(base)}, {start}")
-                name = self._load_lanes(self._address(buffer, index, None), t, lanes)
+                address = self.op(f"getelementptr {t}, ptr {self.values.pointer(buffer)}, i64 {index}")
+                name = self._load_lanes(address, t, lanes)
                 scope.keep(key, name, self.values.buffers(base) | {self.root(buffer)})
             return name
 
         if whole and step > FEW[is_avx512(self.module.vector_bytes)] and step & (step - 1) == 0:
-            return self._member([part(start) for start in starts], member, v, lanes)
+            return self._member([piece(start) for start in starts], member, v, lanes)
         out, loaded = "", 0
         for start in starts:
             places = [member + step * i - start for i in range(lanes)]
@@ -312,7 +320,7 @@ class Accesses:
                 continue
             order = ", ".join(f"i32 {i if i < loaded else lanes + p if p < lanes else 'poison'}"
                               for i, p in enumerate(places))
-            out = self.op(f"shufflevector {v} {out or 'poison'}, {v} {part(start)}, <{lanes} x i32> <{order}>")
+            out = self.op(f"shufflevector {v} {out or 'poison'}, {v} {piece(start)}, <{lanes} x i32> <{order}>")
             loaded = sum(p < lanes for p in places)
         return out
 
@@ -497,6 +505,11 @@ class Accesses:
         root = self.root(buffer)
         for scope in self.writer.scopes:
             scope.forget(root)
+
+
+def _parts(buffer: Buffer) -> int:
+    """Of how many numbers an element consists."""
+    return 2 if is_complex(buffer.dtype) else 1
 
 
 def align_of(t: str) -> int:

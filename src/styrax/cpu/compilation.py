@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 from ..compile.lowering.products import LARGE
 from ..compile.pipeline import compile_to_loops, debugging
@@ -23,7 +24,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Rec
     likely = 1 if debugging("-tiers") else llvm.BRIEF
     program = compile_to_loops(closed, name, donated, llvm.host().vector_bytes, sizes is not None,
                                Kernels(tiles.available(), libraries.vector_bytes, microkernels.kernels(),
-                                       lambda s: begin({s}, likely)))
+                                       cache(lambda s: begin({s}, likely))))
     level = effort.first_level(program)
     ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
     shown(name, ir)

@@ -409,7 +409,7 @@ far:
                       f"  %z{r}.i = insertelement {words} poison, {self.word} %z{r}.w, i64 0",
                       f"  %z{r} = shufflevector {words} %z{r}.i, {words} poison, <{self.lanes} x i32> zeroinitializer"]
             for v in range(self.vectors):
-                lines += self.multiply(f"%s{r}.{v}.n", f"%s{r}.{v}", f"%z{r}", f"%y{v}")
+                lines += self.multiply(f"%s{r}.{v}.n", f"%s{r}.{v}", f"%z{r}", f"%y{v}", f"%mask{v}")
         return "\n".join(lines)
 
     def declared(self) -> list[str]:
@@ -428,11 +428,16 @@ far:
             lines.append(f"declare <{n} x i32> {_I16[n]}(<{2 * n} x i16>, <{2 * n} x i16>)")
         return lines
 
-    def multiply(self, out: str, total: str, x: str, y: str) -> list[str]:
+    def multiply(self, out: str, total: str, x: str, y: str, mask: str) -> list[str]:
+        """A vector of sums and one of products. The mask of the columns that there are changes no result, but fast
+        code generation accumulates in place under masks alone; it copies each sum else."""
         n = self.lanes
         if self.kind in ("f32", "f64"):
             vector = f"<{n} x {self.word}>"
-            return [f"  {out} = call {vector} @llvm.fma.v{n}{self.kind}({vector} {x}, {vector} {y}, {vector} {total})"]
+            fma = f"call {vector} @llvm.fma.v{n}{self.kind}({vector} {x}, {vector} {y}, {vector} {total})"
+            if n * self.size < 64:
+                return [f"  {out} = {fma}"]
+            return [f"  {out}.m = {fma}", f"  {out} = select <{n} x i1> {mask}, {vector} {out}.m, {vector} {total}"]
         pairs = f"<{2 * n} x {'bfloat' if self.kind == 'bf16' else 'i16'}>"
         lines = [f"  {out}.{name} = bitcast <{n} x i32> {value} to {pairs}" for name, value in (("x", x), ("y", y))]
         if self.kind == "bf16":

@@ -31,6 +31,8 @@ class Family:
     def compile_ahead(self, symbols: set[str], level: int, threads: int) -> None:
         """Compiles those of these functions that are not compiled yet in at most so many threads."""
         wanted = {s for s in symbols if s.startswith(self._prefix)}
+        if not wanted:
+            return
         if level <= llvm.BRIEF:
             level, wanted = self._brief, set(map(self._quick, wanted))
         self.ahead.announce([(s, level) for s in sorted(wanted)], threads)

@@ -273,7 +273,7 @@ def _real_to_half(b: Builder, x: Value, n: int) -> Value:
             re, im = nest.let(b.real(start)), nest.let(b.imag(start))
             nest.store(out, (line, 0), b.complex(b.add(re, im), zero))
             nest.store(out, (line, m), b.complex(b.sub(re, im), zero))
-            with nest.loop(m - 1, vector=True) as i:
+            with nest.loop(m - 1, vector=True, lanes=b.vector_bytes // part.itemsize) as i:
                 k = b.iadd(i, 1)
                 here, there = spectrum.at((line, k)), spectrum.at((line, b.isub(m, k)))
                 even = b.add(b.real(here), b.real(there)), b.sub(b.imag(here), b.imag(there))
