@@ -136,3 +136,15 @@ def test_work_spaces_are_touched_and_given_back(monkeypatch):
     assert given == [ctypes.addressof(m) for m in memory]
     assert all(m.raw[: libraries.PACKED] == bytes(libraries.PACKED) for m in memory)
     libraries._touch_work_space(object())  # of other libraries nothing is known
+
+
+@pytest.mark.skipif(llvm.host().vector_bytes < 64, reason="BLAS multiplies float32 on this host")
+def test_products_of_our_own_kernels_do_not_open_the_library():
+    program = ("import numpy as np, styrax as jax; from styrax.cpu import libraries\n"
+               "x = np.eye(512, dtype='float32') * 3\n"
+               "assert jax.jit(lambda x: x @ x)(x)[5, 5] == 9 and not libraries._opened\n"
+               "with jax.enable_x64(True):\n"
+               "    assert jax.jit(lambda x: x @ x)(x.astype('float64'))[5, 5] == 9 and libraries._opened")
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"} | {"STYRAX_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

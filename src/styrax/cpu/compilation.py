@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 
-from ..compile.lowering.products import LARGE
+import numpy as np
+
+from ..compile.lowering import panel_products
+from ..compile.lowering.products import BLAS, LARGE
 from ..compile.pipeline import compile_to_loops, debugging
 from ..compile.program import Kernels, Program
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
@@ -18,12 +21,14 @@ from .executable import QUEUED, Compiled, Interface
 
 def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Recorder | None) -> Compiled:
     """Compiles a program on plain arrays. With `sizes`, its shapes are known only when it is called."""
-    if sizes is None and libraries.named_kernels() is None and _multiplies(closed.jaxpr):
+    panels = microkernels.kernels()
+    theirs = {dtype for dtype in BLAS if panel_products.FLOATS.get(dtype) != "f32" or "f32" not in panels}
+    if sizes is None and libraries.named_kernels() is None and _multiplies(closed.jaxpr, theirs):
         libraries.open_ahead()  # products will ask for its kernels
     # What is called by name is called by code that was made quickly, if not by all.
     likely = 1 if debugging("-tiers") else llvm.BRIEF
     program = compile_to_loops(closed, name, donated, llvm.host().vector_bytes, sizes is not None,
-                               Kernels(tiles.available(), libraries.vector_bytes, microkernels.kernels(),
+                               Kernels(tiles.available(), libraries.vector_bytes, panels,
                                        cache(lambda s: begin({s}, likely))))
     level = effort.first_level(program)
     ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
@@ -34,14 +39,14 @@ def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Rec
                     calls_host=bool(program.builder.host_calls), lowered=lambda: (made, ir))
 
 
-def _multiplies(jaxpr: Jaxpr) -> bool:
-    """Whether a program has products that BLAS may be asked for."""
+def _multiplies(jaxpr: Jaxpr, theirs: Set[np.dtype]) -> bool:
+    """Whether a program has large products of such dtypes, which BLAS will likely be asked for."""
     for eqn in jaxpr.eqns:
-        if eqn.primitive.traits.contraction:
+        if eqn.primitive.traits.contraction and eqn.outvars[0].aval.dtype in theirs:  # type: ignore[attr-defined]
             sizes = [math.prod(v.aval.shape) for v in (*eqn.invars, *eqn.outvars)]  # type: ignore[attr-defined]
             if math.prod(sizes) >= LARGE**2:  # m·k, k·n and m·n
                 return True
-        elif any(map(_multiplies, jaxprs_in_params(eqn.params))):
+        elif any(_multiplies(inner, theirs) for inner in jaxprs_in_params(eqn.params)):
             return True
     return False
 

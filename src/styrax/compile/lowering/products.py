@@ -22,7 +22,8 @@ from .number_types import is_complex
 if TYPE_CHECKING:
     from .builder import Builder, Nest
 
-BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
+BLAS: dict[np.dtype, str] = {
+    np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better,
 REPEATED = 1 << 21  # and longer in loops, which are worth some milliseconds of compilation (not with AVX-512)
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
@@ -92,8 +93,9 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
             pieces := _stretches(m, n, k)) > 1 and not _blas_is_narrow(b, m, n, k):
         return _in_stretches(b, dtype, m, n, k, _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract),
                              _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract), shape, _small(m, n, k, pieces))
-    by_blas = lhs.dtype in BLAS and not _blas_is_narrow(b, m, n, k)
     found = panel_products.kind(b, lhs.dtype, rhs.dtype, dtype)
+    own = found is not None and all(panel_products.pays(b, m, n, k, blas) for blas in (True, False))
+    by_blas = lhs.dtype in BLAS and not own and not _blas_is_narrow(b, m, n, k)  # (asking it opens the library)
     if dtype == lhs.dtype == rhs.dtype and not by_blas and panel_products.FLOATS.get(dtype) in b.kernels.panels:
         found = panel_products.FLOATS[dtype]
     if found is not None and panel_products.pays(b, m, n, k, by_blas):
