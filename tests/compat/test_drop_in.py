@@ -279,3 +279,17 @@ def test_modules_below_packages_of_jax():
         print(list(children), keys, entry.from_iter(keys, [3, 4]))
         """) == ["[Array([0., 1.], dtype=float32)]", "True True True True None True False",
                  "[1, 2] ('a', 'b') {'a': 3, 'b': 4}"]
+
+
+def test_packages_of_jax_have_no_packages_of_ours():
+    assert script("""
+        import sys
+        import jax._src.lax, jax._src.numpy
+        for name in ("jax._src.lax.control_flow.loops", "jax._src.lax.elementwise", "jax._src.numpy.creation"):
+            try:
+                __import__(name)
+            except ModuleNotFoundError:
+                print(name)
+        below = [m for m in sys.modules if m.startswith("styrax.compat.internals.lax.")]
+        print(hasattr(jax._src.lax, "elementwise"), below)
+        """) == ["jax._src.lax.control_flow.loops", "jax._src.lax.elementwise", "jax._src.numpy.creation", "False []"]

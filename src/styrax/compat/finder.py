@@ -33,7 +33,6 @@ ROOTS = {
     "jax._src.flatten_util": "styrax.flatten_util",
     "jax._src.interpreters": "styrax.interpreters",
     "jax._src.lax": "styrax.compat.internals.lax",
-    "jax._src.lax.control_flow": "styrax.lax",
     "jax._src.lax.lax": "styrax.lax",
     "jax._src.lax.linalg": "styrax.lax.linalg",
     "jax._src.lax.parallel": "styrax.lax",

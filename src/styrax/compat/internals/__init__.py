@@ -13,12 +13,17 @@ from typing import Any
 
 def modules_below(package: str, public: ModuleType) -> Callable[[str], Any]:
     """A module's `__getattr__` for a package of JAX that has modules which stand for ours (`ROOTS` in `compat.finder`),
-    and what is public."""
+    and what is public. Our own packages inside are none of JAX's."""
     def find(name: str) -> Any:
         from ..finder import ROOTS
 
         home = ROOTS.get(f"{package}.{name}")
-        return getattr(public, name) if home is None else importlib.import_module(home)
+        if home is not None:
+            return importlib.import_module(home)
+        found = None if name.startswith("__") else getattr(public, name)  # (not where its own modules lie)
+        if found is None or isinstance(found, ModuleType):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return found
 
     return find
 
