@@ -220,6 +220,61 @@ def test_tridiagonal_solve(dtype):
     check("cpu", lambda *a: vjp(f, *a)[1](a[3]), lambda *a: jax.vjp(g, *a)[1](a[3]), *args, rtol=1e-3, atol=1e-3)
 
 
+def exact(l, d, u, b):
+    """The solutions of all systems, one after the other, by NumPy."""
+    wide = np.result_type(b.dtype, np.float64)
+    out = np.empty(b.shape, wide)
+    for i in np.ndindex(*b.shape[:-2]):
+        a = np.diag(d[i].astype(wide)) + np.diag(l[i][1:], -1) + np.diag(u[i][:-1], 1)
+        out[i] = np.linalg.solve(a, b[i].astype(wide))
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("batch", [(), (3,), (16,), (17,), (5, 7)])
+def test_tridiagonal_systems_in_lanes(batch, dtype):
+    """Right-hand sides are lanes, or systems; few rows, and some that are exchanged."""
+    single = dtype in ("float32", "complex64")
+    with styrax.enable_x64(not single):
+        for n, k in ((1, 1), (2, 3), (3, 1), (4, 1), (5, 9), (17, 2), (33, 17)):
+            l, d, u = (draw((*batch, n), dtype, i) for i in range(3))
+            b = draw((*batch, n, k), dtype, 3)
+            for middle in (d, d + 4):
+                want = exact(l, middle, u, b)
+                tolerance = (2e-2 if single else 1e-9) * np.abs(want).max()
+                np.testing.assert_allclose(styrax.jit(linalg.tridiagonal_solve)(l, middle, u, b), want, rtol=1e-4,
+                                           atol=tolerance)
+            if n == 5:  # (called eagerly, one program serves all sizes)
+                np.testing.assert_allclose(linalg.tridiagonal_solve(l, d + 4, u, b), want, rtol=1e-4, atol=tolerance)
+
+
+@pytest.mark.parametrize("copies", [1, 8])
+def test_flawed_tridiagonal_systems(copies):
+    d, zeros = np.ones((3, 4), np.float32), np.zeros((3, 4), np.float32)
+    d[1, 2] = 0
+    b = np.ones((3, 4, 2), np.float32)
+    args = [np.concatenate([x] * copies) for x in (zeros, d, zeros, b)]
+    found = np.asarray(styrax.jit(linalg.tridiagonal_solve)(*args))
+    want = np.ones_like(found)
+    want[1::3] = np.nan
+    np.testing.assert_array_equal(found, want)
+
+
+def test_right_hand_sides_of_the_same_systems():
+    """A batch of these alone is more of them."""
+    l, d, u, b = draw((2, 6), "float32"), draw((2, 6), "float32", 1) + 4, draw((2, 6), "float32", 2), draw(
+        (2, 6, 5, 3), "float32", 3)
+    solve = styrax.vmap(linalg.tridiagonal_solve, (None, None, None, 2), 1)
+    want = exact(l, d, u, b.reshape(2, 6, 15)).reshape(2, 6, 5, 3).transpose(0, 2, 1, 3)
+    np.testing.assert_allclose(solve(l, d, u, b), want, rtol=1e-4, atol=1e-4)
+    (eqn,) = [e for e in styrax.make_jaxpr(solve)(l, d, u, b).eqns if e.primitive.name == "tridiagonal_solve"]
+    assert eqn.outvars[0].aval.shape == (2, 6, 15)
+    slopes = styrax.jit(styrax.vmap(styrax.grad(lambda b: linalg.tridiagonal_solve(l[0], d[0], u[0], b).sum()), 2))(
+        b[0].transpose(0, 2, 1))
+    want = jax.vmap(jax.grad(lambda b: theirs.tridiagonal_solve(l[0], d[0], u[0], b).sum()), 2)(b[0].transpose(0, 2, 1))
+    np.testing.assert_allclose(slopes, want, rtol=1e-4, atol=1e-4)
+
+
 def test_products_and_updates():
     a, c = draw((3, 4), "float32"), draw((3, 3), "float32", 1)
     for engine, symmetric in itertools.product(("cpu", "xla"), (False, True)):

@@ -63,6 +63,10 @@ add("tridiagonal eigenvalues", lambda d, e: scipy_linalg.eigh_tridiagonal(d, e, 
     loose=10)
 add("tridiagonal_solve", lambda l, d, u, b: lax.linalg.tridiagonal_solve(l, d + 4, u, b[:, None]),
     "100:unit 100:pos 100:unit 100", "5000:unit 5000:pos 5000:unit 5000")
+add("tridiagonal systems, many of them", lambda l, d, u, b: lax.linalg.tridiagonal_solve(l, d + 4, u, b[..., None]),
+    "300,64:unit 300,64:pos 300,64:unit 300,64")
+add("tridiagonal systems, one for many", lambda l, d, u, b: lax.linalg.tridiagonal_solve(l, d + 4, u, b),
+    "64:unit 64:pos 64:unit 64,64")
 add("toeplitz product", lambda c, x: scipy_linalg.toeplitz(c) @ x, "200 200")
 add("solve_sylvester", lambda a, b, c: scipy_linalg.solve_sylvester(a, b, c), "8,8:spd 8,8:spd 8,8", loose=20)
 add("householder_product", lambda a, t: lax.linalg.householder_product(a, t), "20,10 10:unit")

@@ -42,8 +42,9 @@ _dtype_of_short = {name: d for d, name in short_names.items()}
 _HOMES = (
     "transforms.checkpoint", "transforms.debugging", "transforms.callbacks", "transforms.custom_batching",
     "lax.linalg.cholesky_factors", "lax.linalg.eigen", "lax.linalg.factor_updates", "lax.linalg.lu_factors",
-    "lax.linalg.qr_factors", "lax.linalg.singular_values", "lax.linalg.triangular", "lax.random_bits.counters",
-    "transforms.linear_call", "random.gammas", "transforms.checkify", "lax.shaping.annotations",
+    "lax.linalg.qr_factors", "lax.linalg.singular_values", "lax.linalg.triangular", "lax.linalg.tridiagonal_systems",
+    "lax.random_bits.counters", "transforms.linear_call", "random.gammas", "transforms.checkify",
+    "lax.shaping.annotations",
     "transforms.remat_rules", "lax.collectives.device_values", "lax.collectives.own_copies",
     "transforms.sharding_inspection",
 )

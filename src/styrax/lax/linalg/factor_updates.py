@@ -1,163 +1,35 @@
-"""Tridiagonal systems, symmetric products, and updates of factorisations."""
+"""Symmetric products, and updates of factorisations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
-from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
-from styrax.transforms import ad
 
-from ..elementwise.arithmetic import add, mul, neg
+from ..elementwise.arithmetic import add, mul
 from ..elementwise.families import scalar_like
-from ..indexing.static_slicing import slice_in_dim
-from ..shaping.broadcasting import broadcast_in_dim
-from ..shaping.filling import pad
 from .matrices import (
-    INT32,
-    Routine,
     batch_in_front,
-    by_columns,
     check_batch_ranks,
     check_inexact,
     check_rank,
-    check_same_dtypes,
     check_square,
     each_matrix,
     in_dtype,
     is_complex,
     matmul,
-    nan_of,
-    place_of,
     result_types,
-    shape_of,
     swapped,
     working,
 )
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
-
-tridiagonal_solve_p = Primitive("tridiagonal_solve")
-batch_in_front(tridiagonal_solve_p, 1, 1, 1)
-
-
-@result_types(tridiagonal_solve_p)
-def _tridiagonal_solve_abstract(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, *,
-                                perturb_singular: bool = False) -> ShapedArray:
-    check_inexact("tridiagonal_solve", dl, d, du, b)
-    check_same_dtypes("tridiagonal_solve", dl, d, du, b)
-    if len(b.shape) < 2:
-        raise TypeError(f"Input 3 to tridiagonal_solve must have rank at least 2, but got shape={b.shape}")
-    if not dl.shape == d.shape == du.shape == b.shape[:-1]:
-        raise TypeError("tridiagonal_solve: the diagonals must have the shape of b without its last dimension, got "
-                        f"{dl.shape}, {d.shape}, {du.shape} and {b.shape}")
-    return ShapedArray(b.shape, b.dtype)
-
-
-def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *,
-                      perturb_singular: bool = False) -> Array:
-    """Solves systems with tridiagonal matrices, with row exchanges.
-
-    Args:
-      dl: the lower diagonals, `[..., n]`; the first element is not used.
-      d: the diagonals, `[..., n]`.
-      du: the upper diagonals, `[..., n]`; the last element is not used.
-      b: right-hand sides, `[..., n, k]`.
-      perturb_singular: for platforms that eliminate without exchanges.
-
-    Returns:
-      solutions, of the shape of `b`.
-    """
-    return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))
-
-
-def _tridiagonal_solve_loops(b: Builder, dl: Any, d: Any, du: Any, rhs: Any, *, perturb_singular: bool) -> Any:
-    dtype = rhs.dtype
-    dl, d, du, rhs = (working(b, v) for v in (dl, d, du, rhs))
-    *batch, n, k = rhs.shape
-
-    def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
-        with each_matrix(nest, batch) as at:
-            if not (n and k):
-                return
-            low, mid, up = (nest.scratch((n,), rhs.dtype) for _ in range(3))
-            with nest.loop(n) as i:
-                nest.store(mid, [i], d.at([*at, i]))
-            with nest.loop(n - 1) as i:
-                nest.store(low, [i], dl.at([*at, b.add(i, b.index(1))]))
-                nest.store(up, [i], du.at([*at, i]))
-            info = nest.scratch((1,), INT32)
-            Routine(b, nest, "gtsv", rhs.dtype)(n, k, low, mid, up, place_of(b, outs[0], at), n, info,
-                                                writes=[outs[0], low, mid, up, info])
-            failed = nest.let(b.ne(nest.load(info, [b.index(0)]), b.const(0, INT32)))
-            with nest.loop(k) as j, nest.loop(n) as i:
-                x = nest.load(outs[0], [*at, j, i])
-                nest.store(outs[0], [*at, j, i], b.select(failed, nan_of(b, rhs.dtype), x))
-
-    transposed = by_columns(b, rhs)
-    out = b.nest([(transposed.shape, rhs.dtype, transposed)], body)[0]
-    return in_dtype(b, by_columns(b, out), dtype)
-
-
-rules.loops[tridiagonal_solve_p] = _tridiagonal_solve_loops
-
-
-def _beside(x: Any, by: int) -> Any:
-    """Rows moved up (`by` = 1) or down (-1), with zeros moving in."""
-    shape = shape_of(x)
-    axis = len(shape) - 2
-    kept = slice_in_dim(x, 1, None, axis=axis) if by > 0 else slice_in_dim(x, 0, shape[axis] - 1, axis=axis)
-    config = [(0, 0, 0)] * len(shape)
-    config[axis] = (0, 1, 0) if by > 0 else (1, 0, 0)
-    return pad(kept, np.zeros((), get_aval(x).dtype), config)
-
-
-def _each_row(diagonal: Any, x: Any) -> Any:
-    shape = shape_of(x)
-    return mul(broadcast_in_dim(diagonal, shape, tuple(range(len(shape) - 1))), x)
-
-
-def _tridiagonal_solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    *diagonals, _ = primals
-    out = tridiagonal_solve_p.bind(*primals, **params)
-    total: Any = tangents[3]
-    for tangent, moved in zip(tangents, (-1, 0, 1), strict=False):
-        if type(tangent) is not ad.Zero:
-            neighbour = out if moved == 0 else _beside(out, moved)
-            total = ad.add_tangents(total, neg(_each_row(tangent, neighbour)))
-    if type(total) is ad.Zero:
-        return out, ad.Zero.from_primal_value(out)
-    return out, tridiagonal_solve_p.bind(*diagonals, total, **params)
-
-
-rules.jvps[tridiagonal_solve_p] = _tridiagonal_solve_jvp
-
-
-def _tridiagonal_solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> list[Any]:
-    assert ad.is_undefined_primal(b)
-    if type(ct) is ad.Zero:
-        return [None, None, None, ad.Zero(b.aval)]
-
-    def shifted(x: Any, by: int) -> Any:
-        axis = len(shape_of(x)) - 1
-        n = shape_of(x)[axis]
-        kept = slice_in_dim(x, 1, None, axis=axis) if by > 0 else slice_in_dim(x, 0, n - 1, axis=axis)
-        config = [(0, 0, 0)] * (axis + 1)
-        config[axis] = (0, 1, 0) if by > 0 else (1, 0, 0)
-        return pad(kept, np.zeros((), get_aval(x).dtype), config)
-
-    return [None, None, None, tridiagonal_solve_p.bind(shifted(du, -1), d, shifted(dl, 1), ct, **params)]
-
-
-rules.transposes[tridiagonal_solve_p] = _tridiagonal_solve_transpose
 
 # --- symmetric products
 

@@ -21,12 +21,13 @@ from . import cusolver_calls as cusolver_calls
 from . import double_shifts, elimination, jacobi, lapack_calls, qr_iteration, reflections
 from .cholesky_factors import cholesky_p
 from .eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
-from .factor_updates import cholesky_update_p, tridiagonal_solve_p
+from .factor_updates import cholesky_update_p
 from .library_calls import Rule, otherwise, program
 from .lu_factors import lu_p, lu_pivots_to_permutation_p
 from .matrices import INT32, band, is_complex
 from .qr_factors import geqrf_p, householder_product_p, ormqr_p, qr_p
 from .singular_values import svd_p
+from .tridiagonal_systems import tridiagonal_solve_p
 
 
 def _cholesky(m: Any, x: Any) -> list[Any]:

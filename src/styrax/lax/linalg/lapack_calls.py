@@ -11,12 +11,12 @@ import numpy as np
 from styrax.core.types.avals import ShapedArray
 
 from .eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
-from .factor_updates import tridiagonal_solve_p
 from .library_calls import boolean, by_library, call, unless
 from .lu_factors import lu_p, lu_pivots_to_permutation_p
 from .matrices import INT32, LETTERS, complex_dtype, is_complex, real_dtype
 from .qr_factors import geqrf_p, householder_product_p, ormqr_p
 from .singular_values import svd_p
+from .tridiagonal_systems import tridiagonal_solve_p
 
 
 def _letter(flag: str) -> str:
