@@ -107,7 +107,6 @@ def called(s: Transpose, vector_bytes: int) -> str:
     """The function that a transposition calls."""
     into, size, lanes = goes_in(s), s.source.dtype.itemsize, at_once(s, vector_bytes)
     length, stride = (s.columns, s.source_stride) if into else (s.rows, s.target_stride)
-    assert length * size >= 16, f"{s} has no strip of 16 bytes"
     whole = (lanes * size == vector_bytes > 16 and lanes <= ROWS and length >= lanes
              and stride * size % MEETING == 0)
     return f"turn_{'in' if into else 'out'}_{size}_{lanes}{'_whole' if whole else ''}"

@@ -522,8 +522,10 @@ class Fuser:
             return next((v for c, v in steps if c is not None and c.op == "const" and c.attr == 1), None)
 
         stored = along(place)
-        loads = [n.args[0] for m in group.members for n in loads_of(operation_exprs(m.op)) if n.op == "load"]
-        read = [] if stored is None else [v for v in map(along, loads) if v is not None]
+        if stored is None:
+            return None
+        loads = (n.args[0] for m in group.members for n in loads_of(operation_exprs(m.op)) if n.op == "load")
+        read = [v for e in loads if stored in e.deps and (v := along(e)) is not None]  # (others are the same in lanes)
         return read[0] if read and stored not in read else None
 
     def _turns(self, op: Point | Reduce) -> bool:

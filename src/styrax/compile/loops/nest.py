@@ -153,22 +153,23 @@ class Nest:
         self._known = indices, opaque
         return self._known
 
-    def frequencies(self) -> list[tuple[Expr, float]]:
+    def frequencies(self) -> list[tuple[Expr, float, bool]]:
         """The places that are read or written, each once in a phase, with how often that is for every turn of the
-        innermost loop: those of finished reductions seldom, as far as that is worth telling apart."""
+        innermost loop, and whether it is written: those of finished reductions seldom, as far as that is worth telling
+        apart."""
         seldom = 1 / max(1, min(SELDOM, self.count(self.inner)))
-        out: dict[tuple[int, Buffer, Expr], float] = {}
+        out: dict[tuple[int, Buffer, Expr, bool], float] = {}
         for m in self.members:
             values = [m.op.value] if isinstance(m.op, Point) else m.op.values
             places = [(m.op.buffer, m.op.place)] if isinstance(m.op, Point) else []
             stores = [] if isinstance(m.op, Point) else [s for s in m.op.stores if s[0] not in self.dead]
             finished, rare = [value for *_, value in stores], [(buffer, place) for buffer, place, _ in stores]
             for roots, direct, often in ((values, places, 1.0 if m.inner else seldom), (finished, rare, seldom)):
-                loads = ((n.attr[0], n.args[0]) for n in loads_of(roots) if n.op == "load")
-                for buffer, place in (*direct, *loads):
-                    key = m.phase, buffer, place
+                loads = [(n.attr[0], n.args[0]) for n in loads_of(roots) if n.op == "load"]
+                for written, (buffer, place) in (*((True, s) for s in direct), *((False, s) for s in loads)):
+                    key = m.phase, buffer, place, written
                     out[key] = max(often * self._share(place), out.get(key, 0))
-        return [(place, often) for (_, _, place), often in out.items()]
+        return [(place, often, written) for (_, _, place, written), often in out.items()]
 
     def _share(self, place: Expr) -> float:
         """The part of the turns in which guards let a place be touched, estimated: a piece of what is joined is as long
@@ -438,14 +439,17 @@ def _vector(nest: Nest) -> Expr | None:
         if v in nest.inner and size <= UNROLLED and isinstance(nest.b.extents[v], Expr):
             continue  # so few terms are added in order, as where they are written out
         score = 0.0
-        for e, often in places:
+        for e, often, written in places:
             if v not in e.deps:
                 score += UNIFORM * often
                 continue
             c = coefficient(nest.b.arena, nest.b.arena.substitute(e, {v: v}, memo, unguarded), v)
-            if c is not None and c.op == "const" and c.attr == 1:
+            step = c.attr if c is not None and c.op == "const" else None
+            if step == 1:
                 score += often
-            elif c is None or c.op != "const" or c.attr != 0:
+            elif step is not None and 2 <= step <= MEMBERS and not written:
+                score -= step * often  # (all between are loaded)
+            elif step != 0:
                 score -= GATHERED * often
         if size < SHORT:
             score *= 0.5 if score > 0 else 1
@@ -475,7 +479,7 @@ def _few_lie_apart(nest: Nest, vector: Expr) -> bool:
     such stores of the turn before."""
     if nest.inner or nest.size(vector) >= FEW or any(n.op in TRANSCENDENTAL for n in nest.nodes()):
         return False
-    steps = [coefficient(nest.b.arena, place, vector) for place, _ in nest.frequencies() if vector in place.deps]
+    steps = [coefficient(nest.b.arena, place, vector) for place, *_ in nest.frequencies() if vector in place.deps]
     return any(step is None or step.op != "const" or step.attr != 1 for step in steps)
 
 
