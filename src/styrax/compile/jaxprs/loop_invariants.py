@@ -106,18 +106,41 @@ def _invariants(loop: JaxprLoop) -> list[JaxprEqn]:
             total += costs.cost(eqn)
         totals.update(dict.fromkeys(eqn.outvars, min(total, WORTH_KEEPING)))
     needed: set[Any] = set()
+    multiplied = _multiplied(loop, candidates)
     moved = []
     for eqn in reversed(candidates):
-        if _worth_keeping(eqn, totals) or any(v in needed for v in eqn.outvars):
+        if _worth_keeping(eqn, totals, multiplied) or any(v in needed for v in eqn.outvars):
             needed.update(v for v in eqn.invars if type(v) is not Literal)
             moved.append(eqn)
     return moved[::-1]
 
 
-def _worth_keeping(eqn: JaxprEqn, totals: dict[Any, int]) -> bool:
-    """Whether a loop gains when it reads an equation's results instead of computing them, of invariants alone."""
+def _multiplied(loop: JaxprLoop, invariants: Sequence[JaxprEqn]) -> set[Any]:
+    """The operands of products that change from turn to turn, and what these are only moved from."""
+    known = {id(eqn) for eqn in invariants}
+    found: set[Any] = set()
+    for eqn in reversed(loop.eqns):
+        traits = eqn.primitive.traits
+        if traits.contraction and id(eqn) not in known or traits.movement and any(v in found for v in eqn.outvars):
+            found.update(v for v in eqn.invars if type(v) is not Literal)
+    return found
+
+
+def _worth_keeping(eqn: JaxprEqn, totals: dict[Any, int], multiplied: set[Any]) -> bool:
+    """Whether a loop gains when it reads an equation's results instead of computing them, of invariants alone. What is
+    multiplied is read in any case, and may be laid out for that."""
     traits = eqn.primitive.traits
     if traits.elementwise:
-        nbytes = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars if isinstance(v.aval, ShapedArray))
-        return nbytes <= CACHED and totals[eqn.outvars[0]] >= WORTH_KEEPING
+        if is_no_larger(eqn) and any(v in multiplied for v in eqn.outvars):
+            return True
+        return _nbytes(eqn.outvars) <= CACHED and totals[eqn.outvars[0]] >= WORTH_KEEPING
     return not traits.movement and traits.control is not Control.WHILE  # which may never end, in a loop of no turns
+
+
+def is_no_larger(eqn: JaxprEqn) -> bool:
+    """Whether reading the results of elementwise work takes no more memory than reading what it is computed of."""
+    return _nbytes(eqn.outvars) <= _nbytes(eqn.invars)
+
+
+def _nbytes(atoms: Sequence[Atom]) -> int:
+    return sum(v.aval.size * v.aval.dtype.itemsize for v in atoms if isinstance(v.aval, ShapedArray))

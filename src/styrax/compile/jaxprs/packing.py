@@ -30,7 +30,7 @@ from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
 from ..costs import HORIZONTAL
 from ..lowering.products import FEW, LARGE, loops_do_better
-from .loop_invariants import CACHED
+from .loop_invariants import CACHED, is_no_larger
 from .rewriting import Rewriting, is_pure, map_programs
 
 if TYPE_CHECKING:
@@ -124,6 +124,9 @@ class _Packing(Rewriting):
         if traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None:
             return self.product(eqn, ins)
         outs = self.add(eqn, ins)
+        if traits.elementwise and is_pure(eqn) and is_no_larger(eqn) and all(
+                type(v) is Literal or v in self.fixed for v in ins):
+            self.fixed.update(outs)  # as long as only products use it, it leaves the loop
         if traits.permutation is not None:
             source, order = self.lying(ins[0])
             self.turned[outs[0]] = source, tuple(order[d] for d in traits.permutation(eqn.params))
