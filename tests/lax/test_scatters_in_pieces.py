@@ -9,6 +9,7 @@ import pytest
 
 import styrax
 from styrax.cpu import runtime
+from styrax.lax.indexing.scatter_lowering import _apart
 
 RNG = np.random.default_rng(7)
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, np.int8, np.uint32, bool, np.complex64]
@@ -119,3 +120,14 @@ def test_threads_and_wide_numbers():
         np.testing.assert_array_equal(found[0], found[2])
         np.testing.assert_allclose(found[0], np.bincount(where, new, 30), rtol=1e-12)
 
+
+
+@pytest.mark.parametrize(("shape", "dtype", "together"), [
+    ((50,), np.float32, 4), ((1,), np.int8, 4), ((7, 5), np.complex64, 1), ((300, 3), np.float64, 1),
+    ((128,), np.float32, 1)])
+def test_pieces_of_threads_lie_apart(shape, dtype, together):
+    """Not on the same lines of memory; those of single elements, whose places are random, on pages of their own."""
+    rows, *rest = _apart(shape, np.dtype(dtype), together)
+    nbytes = together * rows * int(np.prod(rest)) * np.dtype(dtype).itemsize
+    assert rows >= shape[0] and tuple(rest) == shape[1:]
+    assert nbytes % (4096 if together > 1 else 128) == 0

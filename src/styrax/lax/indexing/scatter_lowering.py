@@ -143,8 +143,9 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
         return b.nest([(out.shape, out.dtype, operand)], body)[0]
     neutral, join = _FOLDED[name]
     start = neutral(out.dtype)
-    starts_of_pieces = b.value((pieces, *out.shape), out.dtype, lambda i: b.const(start, out.dtype))
-    (folded,) = b.nest([((pieces, *out.shape), out.dtype, starts_of_pieces)], body)
+    shape = (pieces, *_apart(out.shape, out.dtype, _together(updates.shape, places.scatter_dims[0])))
+    starts_of_pieces = b.value(shape, out.dtype, lambda i: b.const(start, out.dtype))
+    (folded,) = b.nest([(shape, out.dtype, starts_of_pieces)], body)
     return _total_of_pieces(b, getattr(b, join), operand, folded, pieces)
 
 
@@ -202,13 +203,27 @@ def _in_pieces(b: Builder, n: Nest, pieces: int, shape: Sequence[int], first: in
     """Loops over all updates: the piece and the place in the first dimension of each that is written in them."""
     extent = shape[first]
     size = -(-extent // pieces)
-    together = TOGETHER if math.prod(shape) == extent else 1
+    together = _together(shape, first)
     with n.loop(pieces // together, parallel=True) as group, n.loop(size) as i:
         for k in range(together):
             piece = b.iadd(b.imul(group, together), k)
             update = b.iadd(b.imul(piece, size), i)
             with n.if_(b.lt(update, b.int(extent))) if extent % pieces else nullcontext():
                 yield piece, update
+
+
+def _together(shape: Sequence[int], first: int) -> int:
+    """How many pieces a thread has at a time: some, of single elements."""
+    return TOGETHER if math.prod(shape) == shape[first] else 1
+
+
+def _apart(shape: Sequence[int], dtype: np.dtype, together: int) -> tuple[int, ...]:
+    """The shape of one piece of the results, with as many rows more as keep threads off each other's lines of memory
+    (false sharing): of single elements, off those that their processors fetch ahead, too."""
+    rows, *rest = shape
+    apart = PAGE // together if together > 1 else LINES
+    whole = apart // math.gcd(apart, math.prod(rest) * dtype.itemsize)
+    return (-(-rows // whole) * whole, *rest)
 
 
 def _total_of_pieces(b: Builder, combine: Callable[[Any, Any], Any], operand: Any, folded: Any, pieces: int) -> Any:
@@ -226,6 +241,7 @@ def _total_of_pieces(b: Builder, combine: Callable[[Any, Any], Any], operand: An
 PIECES = 8  # a power of two
 TOGETHER = 4  # pieces of single elements whose updates a thread makes in turns
 MANY = 1 << 12  # updates from which it pays
+LINES, PAGE = 128, 4096  # bytes: two lines of memory, and those within which processors fetch ahead
 BLOCK = 256  # single elements whose updates are computed together
 SHARED = 1 << 19  # instructions, about, for all of them from which threads share these, before one writes
 
