@@ -126,7 +126,7 @@ class _Packing(Rewriting):
         outs = self.add(eqn, ins)
         if traits.elementwise and is_pure(eqn) and is_no_larger(eqn) and all(
                 type(v) is Literal or v in self.fixed for v in ins):
-            self.fixed.update(outs)  # as long as only products use it, it leaves the loop
+            self.fixed.update(outs)  # (which leaves the loop, where products use it)
         if traits.permutation is not None:
             source, order = self.lying(ins[0])
             self.turned[outs[0]] = source, tuple(order[d] for d in traits.permutation(eqn.params))

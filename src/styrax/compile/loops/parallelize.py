@@ -47,15 +47,15 @@ def trips(extent: Index) -> int:
 
 def lines_shared(loop: Loop, arena: Arena) -> int:
     """To how many lines of memory two neighbouring turns of a loop write (false sharing): one in each row of those that
-    loops inside walk through, where the turns lie side by side."""
+    loops inside of known length walk through, where the turns lie side by side."""
     found: dict[tuple[Buffer, Expr], int] = {}
     for s, inside in _stores(loop.body, ()):
         step = _step(arena, s, loop.var)
         if s.buffer.kind is not BufferKind.SCRATCH and 0 < step < LINE:
             rows = 1
             for each in inside:
-                if _step(arena, s, each.var) >= LINE:
-                    rows *= max(1, trips(each.extent) // (each.width if each.rest is not None else 1))
+                if isinstance(each.extent, int) and _step(arena, s, each.var) >= LINE:
+                    rows *= max(1, each.extent // (each.width if each.rest is not None else 1))
             found[s.buffer, s.offset] = rows if rows > 1 else 0
     return sum(found.values())
 
