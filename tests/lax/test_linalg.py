@@ -416,3 +416,15 @@ def test_solves_of_no_columns(capfd):
             out = linalg.triangular_solve(np.eye(3, dtype=dtype), np.ones(shape, dtype), left_side=left, lower=True)
             assert out.shape == shape
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool"])
+@pytest.mark.parametrize("name", ["cholesky", "eigh"])
+def test_whole_numbers_have_a_floating_point_mean(name, dtype):
+    f, g = both(name)
+    x = (np.eye(3) * 2 + np.eye(3, k=1)).astype(dtype)
+    for found, want in zip(jax.tree.leaves(f(x)), jax.tree.leaves(g(x)), strict=True):
+        assert found.dtype == want.dtype
+        np.testing.assert_allclose(np.abs(found), np.abs(want), rtol=1e-5, atol=1e-5)
+    with pytest.raises(TypeError):
+        f(x, symmetrize_input=False)

@@ -44,7 +44,7 @@ def _check_indices(name: str, indices: Sequence[Any]) -> None:
         )
     if any(not dtypes.issubdtype(i.dtype, np.integer) or i.dtype != indices[0].dtype for i in indices):
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got: "
+            f"index arguments to {name} must be integers of the same type, got "
             f"{', '.join(i.dtype.name for i in indices)}"
         )
 

@@ -15,13 +15,11 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..elementwise.arithmetic import add, div
-from ..shaping.filling import full_like
+from ..elementwise.arithmetic import div
 from . import by_blocks, in_lanes
 from .matrices import (
     INT32,
     Routine,
-    adjoint,
     band,
     batch_in_front,
     check_inexact,
@@ -35,6 +33,7 @@ from .matrices import (
     real_dtype,
     result_types,
     shape_of,
+    symmetrised,
     working,
 )
 from .triangular import triangular_solve
@@ -70,12 +69,9 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
       TypeError: for other than floating-point and complex dtypes, and for matrices without a mean with their adjoint.
       ValueError: for other matrices that are not square.
     """
-    aval = get_aval(x)
     if symmetrize_input:
-        check_inexact("cholesky", aval)
-        x = add(x, adjoint(x))
-        x = div(x, full_like(x, 2))
-    check_matrix("cholesky", aval, square=True)
+        x = symmetrised("cholesky", x)
+    check_matrix("cholesky", get_aval(x), square=True)
     return band(cholesky_p.bind(x), lower=True)
 
 

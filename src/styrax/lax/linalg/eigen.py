@@ -24,7 +24,6 @@ from ..indexing.gather import take_along
 from ..reductions.arg_extrema import argmax
 from ..reductions.reduce import reduce_sum
 from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
-from ..shaping.filling import full_like
 from . import by_blocks
 from .lu_factors import lu
 from .matrices import (
@@ -47,6 +46,7 @@ from .matrices import (
     result_types,
     shape_of,
     swapped,
+    symmetrised,
     unless,
     working,
     zeros_for,
@@ -134,11 +134,8 @@ def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sor
     Returns:
       `(v, w)`: eigenvectors in columns, and eigenvalues.
     """
-    aval = get_aval(x)
     if symmetrize_input:
-        check_inexact("eigh", aval)
-        x = add(x, adjoint(x))
-        x = div(x, full_like(x, 2))
+        x = symmetrised("eigh", x)
     v, w = eigh_p.bind(x, lower=lower, sort_eigenvalues=sort_eigenvalues, subset_by_index=subset_by_index,
                        algorithm=implementation)
     return v, w

@@ -21,7 +21,9 @@ from styrax.core.types.avals import ShapedArray
 from styrax.transforms import batching
 
 from .. import factor_rules, sharding_rules
-from ..elementwise.arithmetic import add
+from ..casting import convert_element_type
+from ..elementwise.arithmetic import add, div
+from ..elementwise.bits import bitwise_or
 from ..elementwise.comparisons import ge, le, select
 from ..elementwise.functions import conj
 from ..reductions.contractions import Precision, dot_general
@@ -106,6 +108,16 @@ def adjoint(x: Any) -> Any:
     """The conjugate transpose of each matrix."""
     x = swapped(x)
     return conj(x) if is_complex(get_aval(x).dtype) else x
+
+
+def symmetrised(name: str, x: Any) -> Any:
+    """The mean of each matrix and its adjoint. That of integers is a floating-point number, and as `numpy` has it, the
+    sum of truth values is one."""
+    dtype = get_aval(x).dtype
+    wanted = dtypes.to_inexact_dtype(dtype)
+    check_inexact(name, get_aval(x).update(dtype=wanted))
+    total = convert_element_type((bitwise_or if dtype == np.bool_ else add)(x, adjoint(x)), wanted)
+    return div(total, full_like(total, 2))
 
 
 def matmul(x: Any, y: Any) -> Any:
