@@ -263,6 +263,8 @@ def test_modules_below_packages_of_jax():
         from jax._src import ad_checkpoint, api, basearray, pjit
         from jax._src.api import _dtype, jit
         from jax._src.lax import lax, parallel
+        from jax._src.lax.lax import _convert_element_type, mul
+        from jax._src.random import normal, threefry2x32
         from jax._src.nn.functions import relu
         from jax._src.numpy import lax_numpy, linalg
         from jax._src.numpy.ufunc_api import ufunc
@@ -274,11 +276,13 @@ def test_modules_below_packages_of_jax():
         from jaxlib._jax import PjitFunction
         print(ufunc is jnp.ufunc, sin is jnp.sin, lax.add_p is jax.lax.add_p, isinstance(jit(sin), PjitFunction),
               canonicalize_sharding(None, "f"), segment_sum is jax.ops.segment_sum, hasattr(jnp, "util"))
+        print(normal is jax.random.normal, threefry2x32.threefry2x32_p is jax.extend.random.threefry2x32_p,
+              *map(jax._src.tree_util.treedef_is_strict_leaf, map(jax.tree.structure, (1, None, (1,)))))
         entry = jax._src.tree_util._registry[dict]
         children, keys = entry.to_iter({"a": 1, "b": 2})
         print(list(children), keys, entry.from_iter(keys, [3, 4]))
         """) == ["[Array([0., 1.], dtype=float32)]", "True True True True None True False",
-                 "[1, 2] ('a', 'b') {'a': 3, 'b': 4}"]
+                 "True True True False False", "[1, 2] ('a', 'b') {'a': 3, 'b': 4}"]
 
 
 def test_packages_of_jax_have_no_packages_of_ours():

@@ -813,12 +813,21 @@ def test_functions_of_sequences():
     from styrax.compat.internals import sequences
 
     cases = {"safe_map": (lambda a, b: a + b, [1, 2], [3, 4]), "safe_zip": ([1, 2], "ab"),
-             "unzip2": ([(1, "a"), (2, "b")],), "split_list": ([1, 2, 3, 4], [1, 2])}
+             "unzip2": ([(1, "a"), (2, "b")],), "split_list": ([1, 2, 3, 4], [1, 2]),
+             "unzip3": ([(1, "a", 0), (2, "b", 5)],), "concatenate": ([[1, 2], (3,)],),
+             "partition_list": ([True, False, True], "abc"), "merge_lists": ([True, False, True], "b", "ac"),
+             "tuple_insert": ((1, 2), 1, 7), "tuple_update": ((1, 2), 1, 7), "tuple_delete": ((1, 2, 3), 1),
+             "subvals": ([1, 2, 3], [(0, 5), (2, 6)])}
     for name, args in cases.items():
         assert list(getattr(sequences, name)(*args)) == list(getattr(wanted, name)(*args)), name
     for package in (sequences, wanted):
         with pytest.raises(ValueError):
             package.safe_zip([1], [1, 2])
+        seen = []
+        package.foreach(lambda a, b, seen=seen: seen.append(a + b), [1, 2], [3, 4])
+        assert seen == [4, 6] and package.curry(max)(1, 2)(3) == 3
+    with pytest.raises(ValueError):
+        sequences.merge_lists([True], [1], [2])
     assert finder.own_name("jax._src.util") == sequences.__name__
 
 

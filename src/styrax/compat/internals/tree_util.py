@@ -35,8 +35,13 @@ class _Registry(Mapping[type, _RegistryEntry]):
 _registry = _Registry()
 
 
+def treedef_is_strict_leaf(treedef: _public.PyTreeDef) -> bool:
+    """Whether it is that of a leaf, and not of None."""
+    return treedef.num_nodes == treedef.num_leaves == 1
+
+
 def __getattr__(name: str) -> Any:
     return getattr(_public, name)
 
 
-__all__ = ["broadcast_prefix", "equality_errors", "equality_errors_pytreedef", "prefix_errors"]
+__all__ = ["broadcast_prefix", "equality_errors", "equality_errors_pytreedef", "prefix_errors", "treedef_is_strict_leaf"]
