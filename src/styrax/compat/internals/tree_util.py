@@ -44,4 +44,6 @@ def __getattr__(name: str) -> Any:
     return getattr(_public, name)
 
 
-__all__ = ["broadcast_prefix", "equality_errors", "equality_errors_pytreedef", "prefix_errors", "treedef_is_strict_leaf"]
+__all__ = [
+    "broadcast_prefix", "equality_errors", "equality_errors_pytreedef", "prefix_errors", "treedef_is_strict_leaf",
+]
