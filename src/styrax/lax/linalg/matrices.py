@@ -116,7 +116,9 @@ def symmetrised(name: str, x: Any) -> Any:
     dtype = get_aval(x).dtype
     wanted = dtypes.to_inexact_dtype(dtype)
     check_inexact(name, get_aval(x).update(dtype=wanted))
-    total = convert_element_type((bitwise_or if dtype == np.bool_ else add)(x, adjoint(x)), wanted)
+    total = (bitwise_or if dtype == np.bool_ else add)(x, adjoint(x))
+    if wanted != dtype:
+        total = convert_element_type(total, wanted)
     return div(total, full_like(total, 2))
 
 
