@@ -21,6 +21,16 @@ def counted(b: Builder, nest: Nest, extent: Index) -> Iterator[Expr]:
 
 
 @contextmanager
+def lanes(b: Builder, nest: Nest, width: int, vector: int) -> Iterator[Expr]:
+    """A loop over what lies side by side, `vector` of it at a time, or the one turn of it."""
+    if width == 1:
+        yield b.int(0)
+        return
+    with nest.loop(width, vector=True, lanes=vector) as lane:
+        yield lane
+
+
+@contextmanager
 def covering(b: Builder, nest: Nest, size: int, step: int) -> Iterator[Expr]:
     """A loop over pieces of `step` elements; the last one is moved back to end with the others."""
     with counted(b, nest, -(-size // step)) as i:
@@ -51,4 +61,4 @@ def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int) -> 
         yield at(block)
 
 
-__all__ = ["blocks", "counted", "covering"]
+__all__ = ["blocks", "counted", "covering", "lanes"]

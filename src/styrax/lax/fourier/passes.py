@@ -8,14 +8,14 @@ lies between passes stays in scratch memory, real and imaginary parts apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..lane_blocks import counted
+from ..lane_blocks import counted, lanes
 from .lengths import WRITTEN_OUT, convolution_length, is_smooth, radices
 
 if TYPE_CHECKING:
@@ -128,14 +128,9 @@ class Lines:
             value = mul(b, value, self.load(target.turns, k, lane))
         return [(flat, [place], value[0]), (flat, [b.iadd(place, target.part)], value[1])]
 
-    @contextmanager
-    def lanes(self) -> Iterator[Expr]:
+    def lanes(self) -> AbstractContextManager[Expr]:
         """A loop over the lines."""
-        if self.width == 1:
-            yield self.b.int(0)
-            return
-        with self.nest.loop(self.width, vector=True, lanes=self.vector) as lane:
-            yield lane
+        return lanes(self.b, self.nest, self.width, self.vector)
 
     def factor(self, table: Value, *index: Index) -> Pair:
         """An element of a table that is the same for all lines."""

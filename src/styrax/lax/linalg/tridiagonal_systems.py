@@ -21,7 +21,7 @@ from styrax.transforms import ad
 
 from ..elementwise.arithmetic import mul, neg
 from ..indexing.static_slicing import slice_in_dim
-from ..lane_blocks import blocks, counted
+from ..lane_blocks import blocks, counted, lanes
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import pad
 from ..shaping.reshaping import reshape, transpose
@@ -141,14 +141,9 @@ class _Systems:
         b, n = self.b, self.n
         return max(n - fewer, 0) if isinstance(n, int) else b.max(b.isub(n, fewer), b.int(0))
 
-    @contextmanager
-    def lanes(self) -> Iterator[Expr]:
+    def lanes(self) -> AbstractContextManager[Expr]:
         """A loop over the systems."""
-        if self.width == 1:
-            yield self.b.int(0)
-            return
-        with self.nest.loop(self.width, vector=True, lanes=self.width) as lane:
-            yield lane
+        return lanes(self.b, self.nest, self.width, self.width)
 
     def each(self) -> AbstractContextManager[tuple[Value, Callable[[Expr], tuple[Any, ...]], Expr]]:
         """A loop over the right-hand sides: where they are, the place of an element by its row, and the system."""
