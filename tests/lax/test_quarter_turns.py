@@ -43,6 +43,32 @@ def test_computed_and_batched(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(np.asarray(slope), np.rot90(np.arange(x[0].size).reshape(shape[::-1])))
 
 
+MIXED = {  # complex numbers, real ones with a turned part, both turned
+    "adjoint": lambda x, y: x.conj().T,
+    "sum with a turned one": lambda x, y: y + 2 * x.T,
+    "parts": lambda x, y: x.T.real - y.imag,
+    "with turned real numbers": lambda x, y: x.T * x.real.T + y.real,
+    "sums of rows": lambda x, y: x.T + x.sum(1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", MIXED)
+def test_complex(name: str, dtype: str) -> None:
+    for shape in SHAPES:
+        with jax.enable_x64(dtype == "complex128"):
+            x = example(shape, dtype) * (1 + 0.5j)
+            x[0, -1] = complex(np.inf, -0.0)
+            y = (example(shape, dtype) * (0.5 - 1j)).T
+            x, y = x.astype(dtype), y.astype(dtype)
+            with np.errstate(invalid="ignore"):
+                expected = MIXED[name](x, y)
+            batched = jax.jit(jax.vmap(MIXED[name]))(np.stack([y.T, x]), np.stack([x.T, y]))
+            for got in (jax.jit(MIXED[name])(x, y), batched[1]):
+                assert got.dtype == expected.dtype
+                np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-6)
+
+
 REARRANGED = {
     "reversed": lambda x: x[::-1],
     "mirrored": lambda x: x[:, ::-1],

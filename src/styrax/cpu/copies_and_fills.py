@@ -8,9 +8,9 @@ import numpy as np
 
 from ..compile.ir.expr import BOOL, Arena, Expr, coefficient, const_value
 from ..compile.ir.loopir import Buffer, Copy, Loop, Store
-from ..compile.lowering.number_types import is_complex, part_dtype
+from ..compile.lowering.number_types import is_complex
 from .expressions import Values
-from .instructions import element_type, memory_type
+from .instructions import memory_type
 from .writer import Writer
 
 SHARED = 1 << 19  # bytes of a copy from which threads share it
@@ -76,9 +76,5 @@ class Blocks:
 
     def _at(self, buffer: Buffer, place: Expr | str) -> str:
         """The address of an element."""
-        if is_complex(buffer.dtype):
-            t = "{ %s, %s }" % ((element_type(part_dtype(buffer.dtype)),) * 2)
-        else:
-            t = memory_type(buffer.dtype)
         index = place if isinstance(place, str) else self.value(place)
-        return self.op(f"getelementptr {t}, ptr {self.values.pointer(buffer)}, i64 {index}")
+        return self.op(f"getelementptr {memory_type(buffer.dtype)}, ptr {self.values.pointer(buffer)}, i64 {index}")

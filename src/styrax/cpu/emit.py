@@ -14,7 +14,6 @@ from ..compile import costs
 from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
-from ..compile.lowering.number_types import is_complex
 from . import code_size, copies_and_fills, divergence, instructions, ramps
 from .exchanges import Exchanges
 from .expressions import Values
@@ -253,9 +252,8 @@ class Function:
                     t, text = element_type(a.dtype), self.value(a)
                 elif isinstance(a[0], Buffer):
                     t = "ptr"
-                    m = "i8" if is_complex(a[0].dtype) else memory_type(a[0].dtype)
-                    index = a[1] if not is_complex(a[0].dtype) else self.arena.imul(a[1], a[0].dtype.itemsize)
-                    text = self.op(f"getelementptr {m}, ptr {self.values.pointer(a[0])}, i64 {self.value(index)}")
+                    m = memory_type(a[0].dtype)
+                    text = self.op(f"getelementptr {m}, ptr {self.values.pointer(a[0])}, i64 {self.value(a[1])}")
                 else:
                     t, e = "ptr", a[1]
                     text = self.writer.fresh()

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..compile.lowering.number_types import NARROW_INTS, SMALL_FLOATS, is_float, is_signed
+from ..compile.lowering.number_types import NARROW_INTS, SMALL_FLOATS, is_complex, is_float, is_signed, part_dtype
 from ..core.types.index_type import ScalarType, numpy_type
 
 F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
@@ -46,6 +46,9 @@ def element_type(dtype: ScalarType) -> str:
 
 
 def memory_type(dtype: ScalarType) -> str:
+    """An element's own, of complex numbers a vector of both parts."""
+    if is_complex(dtype):
+        return f"<2 x {element_type(part_dtype(dtype))}>"
     return "i8" if dtype == BOOL else element_type(dtype)
 
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from ..costs import EVEN_SHARES
 from ..ir.expr import COSTS, INDEX, Expr, coefficient
-from ..ir.loopir import Loop, Statement, Transpose
+from ..ir.loopir import Buffer, Loop, Statement, Transpose
 from ..ir.values import Point
+from ..lowering.number_types import is_complex
 from ..program import Program
 from .fuse import Member, Unit, computed_first
 from .nest import Nest, planned, rewrite_units
@@ -38,20 +39,40 @@ def transposed(nest: Nest) -> list[Nest]:
     if rows is None:
         return _in_parts(nest) or [_copying_short(nest)]
     ops = [m.op for m in nest.members]
-    if len(ops) == 1 and isinstance(ops[0], Point) and ops[0].value.op != "load":
+    if len(ops) == 1 and isinstance(ops[0], Point) and _read(ops[0].value) is None:
         apart = _computed_first(nest, ops[0], rows)
         if apart is not None:
             return apart
-    return [nest.with_rows(rows, nest.width, nest.width)]
+    return [nest.with_rows(rows, _height(nest), nest.width)]
+
+
+def _read(value: Expr) -> tuple[Buffer, Expr] | None:
+    """The buffer and the place of an element, real or complex, that is read and left as it is."""
+    if value.op == "load" and value.attr[1] is None:
+        return value.attr[0], value.args[0]
+    if value.op == "complex" and all(p.op == "load" and p.attr[1] == k for k, p in enumerate(value.args)):
+        re, im = value.args
+        if re.attr[0] is im.attr[0] and re.args == im.args:
+            return re.attr[0], re.args[0]
+    return None
+
+
+def _height(nest: Nest) -> int:
+    """The rows of a tile: as many as there are lanes; of complex numbers, whose parts are lanes each, half as many."""
+    vector = nest.vector
+    assert vector is not None
+    turned = [n for n in nest.nodes() if n.op == "load" and (step := coefficient(nest.b.arena, n.args[0], vector))
+              and not (step.op == "const" and step.attr in (0, 1))]
+    return nest.width // 2 if all(n.attr[1] is not None for n in turned) else nest.width
 
 
 def _copying_short(nest: Nest) -> Nest:
     """The nest by functions that turn rows of fewer elements than there are lanes, if it copies and does no more."""
     size = nest.members[0].op.buffer.dtype.itemsize if isinstance(nest.members[0].op, Point) else STRIP
-    forwards, rows = _rows(nest, STRIP // size)
+    forwards, rows = _rows(nest, max(STRIP // size, 1))
     if rows is None:
         return nest
-    turning = forwards.with_rows(rows, nest.width, nest.width)
+    turning = forwards.with_rows(rows, _height(forwards), nest.width)
     return nest if copied(turning) is None else turning
 
 
@@ -67,7 +88,7 @@ def _in_parts(nest: Nest) -> list[Nest] | None:
         edges.append(inside.between(u, end, nest.size(u)))
         inside = inside.between(u, 0, end)
     (member,) = inside.members
-    if not ends or not isinstance(member.op, Point) or member.op.value.op != "load":
+    if not ends or not isinstance(member.op, Point) or _read(member.op.value) is None:
         return None
     turned = transposed(planned(inside, b.vector_bytes))
     if len(turned) > 1 or turned[0].rows is None:
@@ -136,8 +157,7 @@ def _contiguous(nest: Nest, least: int) -> dict[Expr, int]:
     found: dict[Expr, int] = {}
     vector, width = nest.vector, nest.width
     assert vector is not None
-    if any(COSTS.get(n.op, 1) > 1 or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
-           and n.attr[1] is not None
+    if any(COSTS.get(n.op, 1) > 1 or n.op in ("guard", "floordiv", "floormod")
            for n in nest.nodes()) or nest.size(vector) < width:
         return found
     indices, opaque = nest.accesses()
@@ -165,19 +185,19 @@ def _contiguous(nest: Nest, least: int) -> dict[Expr, int]:
 
 def copied(nest: Nest) -> list[Statement] | None:
     """The statements of a nest in tiles that copies elements and does nothing else, if it is one."""
-    u, v, lanes, b = nest.rows, nest.vector, nest.abreast, nest.b
+    u, v, lanes, b = nest.rows, nest.vector, nest.width, nest.b
     op = nest.members[0].op
     if u is None or v is None or nest.inner or len(nest.members) > 1 or not isinstance(op, Point):
         return None
-    load, rows, columns = op.value, b.extents[v], b.extents[u]
-    if load.op != "load" or load.attr[1] is not None or load.attr[0].dtype != op.buffer.dtype or lanes != nest.width:
+    read, rows, columns = _read(op.value), b.extents[v], b.extents[u]
+    if read is None or read[0].dtype != op.buffer.dtype or nest.abreast * (1 + is_complex(op.buffer.dtype)) != lanes:
         return None
+    buffer, place = read
     if not isinstance(rows, int) or not isinstance(columns, int):
         return None
     size = op.buffer.dtype.itemsize
     if size not in SIZES or min(lanes, columns) * size < STRIP:
         return None
-    (place,) = load.args
     steps = [coefficient(b.arena, e, w) for e, w in ((op.place, v), (op.place, u), (place, u), (place, v))]
     if not all(s is not None and s.op == "const" for s in steps):
         return None
@@ -197,7 +217,7 @@ def copied(nest: Nest) -> list[Statement] | None:
         first = b.min(first, b.int(rows - lanes))
     at = {v: first, u: b.int(0)}
     target, source = (b.arena.substitute(e, at, dict(at)) for e in (op.place, place))
-    turned: Statement = Transpose(op.buffer, target, apart, load.attr[0], source, stride, lanes, columns)
+    turned: Statement = Transpose(op.buffer, target, apart, buffer, source, stride, lanes, columns)
     for w in (within, *around, shared):
         if b.extents[w] != 1:
             turned = Loop(w, b.extents[w], [turned])

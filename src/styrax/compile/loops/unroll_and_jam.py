@@ -114,7 +114,7 @@ class Jam:
         self.b, self.arena, self.var, self.count = b, b.arena, var, count
         self.first = b.int(0) if whole else var
         self.rows = [Row(self.arena, var, r, self.first) for r in range(count)]
-        self.lane: Expr | None = None  # the variable of the vector loop around, where its lanes are as many as the rows
+        self.lane: Loop | None = None  # the vector loop around
         self.transposed: dict[Expr, Expr | None] = {}
 
     def body(self, body: Sequence[Statement]) -> list[Statement]:
@@ -123,7 +123,7 @@ class Jam:
             if isinstance(s, Loop):
                 outside = self.lane
                 if s.kind is LoopKind.VECTOR:
-                    self.lane = s.var if s.width == self.count else None
+                    self.lane = s
                 tail = self.long_tail(s)
                 kept = self.body(s.body[:len(s.body) - len(tail)])
                 after = self.by_rows(s, tail, kept, out) if tail else []
@@ -206,13 +206,23 @@ class Jam:
         place = self.transposed[e]
         if place is None:
             return decided(self.b, e, args)
-        return self.arena.node("transposed", (place,), e.dtype, (*e.attr, row.number, self.count))
+        assert self.lane is not None
+        height = self.height(e)
+        return self.arena.node("transposed", (self.arena.iadd(place, row.number - row.number % height),), e.dtype,
+                               (*e.attr, row.number % height, self.lane.width))
+
+    def height(self, e: Expr) -> int:
+        """The rows of a load's tiles: of complex numbers each is two."""
+        assert self.lane is not None
+        return self.lane.width if e.attr[1] is None else self.lane.width // 2
 
     def first_row(self, e: Expr) -> Expr | None:
+        """The place of the first row of the first tile, if the rows make up tiles."""
         (place,) = e.args
-        if self.lane is None or e.attr[1] is not None or any(a.op == "guard" for a in (place, *place.args)):
+        if self.lane is None or self.count % max(self.height(e), 1) or any(
+                a.op == "guard" for a in (place, *place.args)):
             return None
-        down, along = coefficient(self.arena, place, self.var), coefficient(self.arena, place, self.lane)
+        down, along = coefficient(self.arena, place, self.var), coefficient(self.arena, place, self.lane.var)
         if down is None or down.attr != 1 or along is None or along.op == "const" and along.attr in (0, 1):
             return None
         return self.arena.substitute(place, {self.var: self.first}, {})
