@@ -57,6 +57,22 @@ def test_the_last_first(dtype):
             same(lambda x: x.reshape(-1)[::-1] != x.reshape(-1), x)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("members", range(2, 7))
+def test_complex_records_of_what_is_computed(members, dtype):
+    with jax.enable_x64(True):
+        for count in COUNTS:
+            rows = numbers((members, count), dtype)
+            records = lambda np, rows: np.stack([row + k * rows[0].conj() for k, row in enumerate(rows)], 1)
+            batch = np.stack([rows, 2 * rows])
+            expected = records(np, rows)
+            np.testing.assert_array_equal(jax.jit(lambda x: records(jnp, x))(rows), expected)
+            batched = jax.jit(jax.vmap(lambda x: records(jnp, x)))(batch)
+            np.testing.assert_array_equal(batched, np.stack([expected, 2 * expected]))
+            turns = jax.lax.scan(lambda c, x: (c, records(jnp, x)), 0, batch)[1]
+            np.testing.assert_array_equal(turns, batched)
+
+
 def test_complex_numbers_are_not_gathered_one_by_one():
     z = np.ones(64, np.complex64)
     for f in (lambda z: z[::-1] * 2, lambda z: z[::2] + z[1::2], lambda z: z[::4].real):

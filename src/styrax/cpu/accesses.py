@@ -445,21 +445,24 @@ class Accesses:
         """Stores all members of records, one a lane, interleaved; False if the stores are no such."""
         first, count = stores[0], len(stores)
         buffer = first.buffer
-        if self.values.lanes is None or not 2 <= count <= WIDEST_STEP or is_complex(buffer.dtype) or self.module.bounds:
+        each = _parts(buffer)
+        if self.values.lanes is None or not 2 <= count <= WIDEST_STEP // each or self.module.bounds:
             return False
         if self.step(first.offset) != count or any(
                 s.buffer is not buffer or s.offset is not self.arena.iadd(first.offset, k)
                 for k, s in enumerate(stores)):
             return False
-        lanes, mask, t = self.values.lanes.width, self.values.lanes.mask, memory_type(buffer.dtype)
-        members = [self._to_memory(self.value(s.value, lanes), buffer, lanes) for s in stores]
-        v, index = vector(t, lanes), self.values.first(first.offset)
+        lanes, mask = self.values.lanes.width, self.values.lanes.mask
+        numbers = [e for s in stores for e in (s.value.args if each == 2 else (s.value,))]
+        t = memory_type(buffer.dtype) if each == 1 else element_type(part_dtype(buffer.dtype))
+        members = [self._to_memory(self.value(e, lanes), buffer, lanes) for e in numbers]
+        v, to = vector(t, lanes), self._address(buffer, self.values.first(first.offset), 0 if each == 2 else None)
         for number, out in enumerate(self._records(members, v, lanes)):
             start = number * lanes
             held = mask and masked.reordered(
-                self.writer, mask, lanes, [p // count for p in range(start, start + lanes)])
-            here = self.op(f"add i64 {index}, {start}")
-            self._store_lanes(out, self._address(buffer, here, None), t, lanes, held)
+                self.writer, mask, lanes, [p // len(members) for p in range(start, start + lanes)])
+            here = self.op(f"getelementptr {t}, ptr {to}, i64 {start}")
+            self._store_lanes(out, here, t, lanes, held)
         self.forget(buffer)
         return True
 

@@ -106,7 +106,7 @@ LOADS = frozenset(("load", "transposed"))  # from the buffer that their `attr` b
 
 # estimated instructions of an operation; those of others are 1
 COSTS = {
-    **dict.fromkeys("const var param poly cast bitcast get".split(), 0),
+    **dict.fromkeys("const var param poly cast bitcast get complex".split(), 0),
     **dict.fromkeys("exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh cbrt erf "
                     "erfc logistic".split(), 12),
     **dict.fromkeys("pow atan2 erf_inv lgamma digamma bessel_i0e bessel_i1e log_modulus log1p_modulus".split(), 30),

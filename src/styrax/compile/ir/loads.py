@@ -23,6 +23,15 @@ def loads_of(roots: Sequence[Expr]) -> Iterator[Expr]:
             stack.extend(e.args)
 
 
+def copied(value: Expr) -> Expr | None:
+    """The load of an element, real or complex, that is left as it is: of a complex one that of its real part."""
+    if value.op == "complex":
+        re, im = value.args
+        whole = re.op == im.op == "load" and re.args == im.args and re.attr == (im.attr[0], 0) and im.attr[1] == 1
+        return re if whole else None
+    return value if value.op == "load" and value.attr[1] is None else None
+
+
 def known_loads(root: Expr) -> tuple[Expr, ...]:
     """`loads_of` an expression, remembered: what is made of another one does not walk through that again."""
     memo = root.arena.loads
@@ -49,4 +58,4 @@ def known_loads(root: Expr) -> tuple[Expr, ...]:
     return found
 
 
-__all__ = ["known_loads", "loads_of"]
+__all__ = ["copied", "known_loads", "loads_of"]

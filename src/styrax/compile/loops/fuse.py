@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import HORIZONTAL, WORTH_REPEATING, computing
 from ..ir.expr import INDEX, Expr, coefficient, poly_terms, show
-from ..ir.loads import loads_of
+from ..ir.loads import copied, loads_of
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, statements
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region, row_major
@@ -421,7 +421,7 @@ class Fuser:
             assert isinstance(op, Point)
             own = {g: v for v, g in mapping.items()}
             walked = [g for g in (*outer, *inner) if g is not lanes]
-            self.order = () if op.value.op == "load" else [own[g] for g in (*walked, lanes)]
+            self.order = () if copied(op.value) is not None else [own[g] for g in (*walked, lanes)]
             return None
         phase = 0 if is_inner else -1
         for _, member, _ in needed:
@@ -508,7 +508,7 @@ class Fuser:
     def _turned_from(self, op: Point, group: Group, mapping: dict[Expr, Expr]) -> Expr | None:
         """The loop that the group's reads walk along, if an operation stores along another one: what lies side by side
         would be scattered, where a nest of its own transposes it in registers."""
-        if op.whole is not None or op.value.op == "complex":
+        if op.whole is not None:
             return None
         place = self.b.arena.substitute(op.place, mapping, dict(mapping))
         loops = *group.inner, *group.outer
@@ -530,10 +530,11 @@ class Fuser:
 
     def _turns(self, op: Point | Reduce) -> bool:
         """Whether an operation is a transposition: whoever folds its results would gather what it copies in tiles."""
-        if not isinstance(op, Point) or op.value.op != "load":
+        load = copied(op.value) if isinstance(op, Point) else None
+        if load is None or not isinstance(op, Point):
             return False
         runs = []
-        for e in (op.place, op.value.args[0]):
+        for e in (op.place, load.args[0]):
             steps = [(coefficient(self.b.arena, e, v), v) for v in op.vars if _extent(self.b, v) >= LANES]
             runs.append(next((v for c, v in steps if c is not None and c.op == "const" and c.attr == 1), None))
         return None not in runs and runs[0] is not runs[1]
@@ -541,10 +542,10 @@ class Fuser:
     def _copies_otherwise(self, op: Point, group: Group, mapping: dict[Expr, Expr]) -> bool:
         """Whether the group and the operation only copy the same memory, into different orders: whatever the loops, one
         of them would scatter or gather, where by itself it is a transposition."""
-        if op.value.op != "load":
+        if copied(op.value) is None:
             return False
         place = self.b.arena.substitute(op.place, mapping, dict(mapping))
-        return any(isinstance(m.op, Point) and m.op.value.op == "load" and any(
+        return any(isinstance(m.op, Point) and copied(m.op.value) is not None and any(
             coefficient(self.b.arena, m.op.place, v) is not coefficient(self.b.arena, place, v) for v in group.outer)
             for m in group.members)
 

@@ -31,7 +31,7 @@ from ..registers import is_avx512
 from .fuse import Branching, Member, Unit
 from .nest import Nest
 from .peeling import COMPARISONS
-from .transposition import copied
+from .transposition import by_functions
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
@@ -73,7 +73,7 @@ class Scheduler:
 
     def run(self) -> list[Statement]:
         nest = self.nest
-        turned = copied(nest)
+        turned = by_functions(nest)
         if turned is not None:
             return self._divisible(turned)
         vector, width, rows = nest.vector, nest.width, nest.rows

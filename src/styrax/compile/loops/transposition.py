@@ -9,8 +9,8 @@ lanes: `unroll_and_jam` loads such a tile row by row and turns it. Before, and a
     nest[i0, i1; ] i1 vector(16), i0 jam(16):
       outer -1: point[i0, i1] out0[(64*i0 + i1)] = arg0[(i0 + 48*i1)]
 
-What is only copied needs no code of its own: the scheduler asks `copied` for statements that turn some rows each, by
-functions that are compiled once. What is computed, and stored across the lanes, is stored along them first and then
+What is only copied needs no code of its own: the scheduler asks `by_functions` for statements that turn some rows each,
+by functions that are compiled once. What is computed, and stored across the lanes, is stored along them first and then
 copied.
 """
 
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from ..costs import EVEN_SHARES
 from ..ir.expr import COSTS, INDEX, Expr, coefficient
-from ..ir.loopir import Buffer, Loop, Statement, Transpose
+from ..ir.loads import copied
+from ..ir.loopir import Loop, Statement, Transpose
 from ..ir.values import Point
-from ..lowering.number_types import is_complex
 from ..program import Program
 from .fuse import Member, Unit, computed_first
 from .nest import Nest, planned, rewrite_units
@@ -39,22 +39,11 @@ def transposed(nest: Nest) -> list[Nest]:
     if rows is None:
         return _in_parts(nest) or [_copying_short(nest)]
     ops = [m.op for m in nest.members]
-    if len(ops) == 1 and isinstance(ops[0], Point) and _read(ops[0].value) is None:
+    if len(ops) == 1 and isinstance(ops[0], Point) and copied(ops[0].value) is None:
         apart = _computed_first(nest, ops[0], rows)
         if apart is not None:
             return apart
     return [nest.with_rows(rows, _height(nest), nest.width)]
-
-
-def _read(value: Expr) -> tuple[Buffer, Expr] | None:
-    """The buffer and the place of an element, real or complex, that is read and left as it is."""
-    if value.op == "load" and value.attr[1] is None:
-        return value.attr[0], value.args[0]
-    if value.op == "complex" and all(p.op == "load" and p.attr[1] == k for k, p in enumerate(value.args)):
-        re, im = value.args
-        if re.attr[0] is im.attr[0] and re.args == im.args:
-            return re.attr[0], re.args[0]
-    return None
 
 
 def _height(nest: Nest) -> int:
@@ -73,7 +62,7 @@ def _copying_short(nest: Nest) -> Nest:
     if rows is None:
         return nest
     turning = forwards.with_rows(rows, _height(forwards), nest.width)
-    return nest if copied(turning) is None else turning
+    return nest if by_functions(turning) is None else turning
 
 
 def _in_parts(nest: Nest) -> list[Nest] | None:
@@ -88,7 +77,7 @@ def _in_parts(nest: Nest) -> list[Nest] | None:
         edges.append(inside.between(u, end, nest.size(u)))
         inside = inside.between(u, 0, end)
     (member,) = inside.members
-    if not ends or not isinstance(member.op, Point) or _read(member.op.value) is None:
+    if not ends or not isinstance(member.op, Point) or copied(member.op.value) is None:
         return None
     turned = transposed(planned(inside, b.vector_bytes))
     if len(turned) > 1 or turned[0].rows is None:
@@ -183,16 +172,16 @@ def _contiguous(nest: Nest, least: int) -> dict[Expr, int]:
     return found
 
 
-def copied(nest: Nest) -> list[Statement] | None:
+def by_functions(nest: Nest) -> list[Statement] | None:
     """The statements of a nest in tiles that copies elements and does nothing else, if it is one."""
     u, v, lanes, b = nest.rows, nest.vector, nest.width, nest.b
     op = nest.members[0].op
     if u is None or v is None or nest.inner or len(nest.members) > 1 or not isinstance(op, Point):
         return None
-    read, rows, columns = _read(op.value), b.extents[v], b.extents[u]
-    if read is None or read[0].dtype != op.buffer.dtype or nest.abreast * (1 + is_complex(op.buffer.dtype)) != lanes:
+    load, rows, columns = copied(op.value), b.extents[v], b.extents[u]
+    if load is None or load.attr[0].dtype != op.buffer.dtype or nest.abreast != _height(nest):
         return None
-    buffer, place = read
+    (place,) = load.args
     if not isinstance(rows, int) or not isinstance(columns, int):
         return None
     size = op.buffer.dtype.itemsize
@@ -217,7 +206,7 @@ def copied(nest: Nest) -> list[Statement] | None:
         first = b.min(first, b.int(rows - lanes))
     at = {v: first, u: b.int(0)}
     target, source = (b.arena.substitute(e, at, dict(at)) for e in (op.place, place))
-    turned: Statement = Transpose(op.buffer, target, apart, buffer, source, stride, lanes, columns)
+    turned: Statement = Transpose(op.buffer, target, apart, load.attr[0], source, stride, lanes, columns)
     for w in (within, *around, shared):
         if b.extents[w] != 1:
             turned = Loop(w, b.extents[w], [turned])

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
 from ..ir.expr import LOADS, UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap, walk
+from ..ir.loads import copied
 from ..ir.loopir import Buffer, Copy, Statement, Store
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value, is_empty
 from ..program import Kernels
@@ -271,9 +272,8 @@ class Builder:
         if not isinstance(value, Computed):
             return value if value.shape != () else self.in_memory(value)
         index, e = value.probe()
-        load = e.args[0] if e.op == "complex" else e
-        if load.op == "load" and (e is load or (load.attr[1] == 0 and e.args[1].op == "load"
-                                                and e.args[1].args == load.args and e.args[1].attr[0] is load.attr[0])):
+        load = copied(e)
+        if load is not None:
             place = load.args[0]
             strides = [coefficient(self.arena, place, v) if v.op == "var" else self.int(1) for v in index]
             if all(s is not None and not s.deps for s in strides):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.expr import LOADS, Expr, Index, coefficient, unwrap, walk
+from ..ir.loads import copied
 from ..ir.values import Computed, Stored, Value
 from ..registers import is_avx512
 from . import panel_products, tile_products
@@ -174,8 +175,8 @@ def _runs_along(b: Builder, value: Value, dims: Dims) -> bool:
         return _is_one(unwrap(value.strides[dims[-1]]))
     if isinstance(value, Computed):
         index, e = value.probe()
-        if e.op == "load":
-            step = coefficient(b.arena, e.args[0], index[dims[-1]])
+        if (load := copied(e)) is not None:
+            step = coefficient(b.arena, load.args[0], index[dims[-1]])
             return step is not None and step.op == "const" and step.attr == 1
     return dims[-1] == value.ndim - 1
 
@@ -211,7 +212,7 @@ def _cubic(b: Builder, value: Value, shape: Sequence[Index], *dims: Dims) -> Sto
 
 def _by_rows(b: Builder, value: Value, shape: Sequence[Index], *dims: Dims) -> Stored | None:
     """The operand as (batch, free, contracted) where neighbours in the free dimensions lie side by side in memory."""
-    if isinstance(value, Computed) and value.probe()[1].op != "load" or not _runs_along(b, value, dims[1]):
+    if isinstance(value, Computed) and copied(value.probe()[1]) is None or not _runs_along(b, value, dims[1]):
         return None
     found = _cubic(b, value, shape, *dims)
     return found if found.strides[1] == 1 and isinstance(found.strides[2], int) else None
@@ -238,7 +239,7 @@ def _computed_along(b: Builder, value: Computed, dim: int) -> bool:
     index, e = value.probe()
     loads = [n.args[0] for n in walk([e]) if n.op in LOADS]
     steps = [coefficient(b.arena, place, index[dim]) for place in loads]
-    return e.op not in ("load", "complex") and all(
+    return copied(e) is None and all(
         s is not None and s.op == "const" and s.attr in (0, 1) for s in steps)
 
 
