@@ -57,13 +57,16 @@ def test_the_last_first(dtype):
             same(lambda x: x.reshape(-1)[::-1] != x.reshape(-1), x)
 
 
+def records(np, rows):
+    return np.stack([row + k * rows[0].conj() for k, row in enumerate(rows)], 1)
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("members", range(2, 7))
 def test_complex_records_of_what_is_computed(members, dtype):
     with jax.enable_x64(True):
         for count in COUNTS:
             rows = numbers((members, count), dtype)
-            records = lambda np, rows: np.stack([row + k * rows[0].conj() for k, row in enumerate(rows)], 1)
             batch = np.stack([rows, 2 * rows])
             expected = records(np, rows)
             np.testing.assert_array_equal(jax.jit(lambda x: records(jnp, x))(rows), expected)

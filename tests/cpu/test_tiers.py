@@ -16,7 +16,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.cpu import effort, llvm, runtime, tiers
+from styrax.cpu import effort, llvm, microkernels, runtime, tiers
 from styrax.cpu.executable import Executable
 
 RNG = np.random.default_rng(7)
@@ -304,3 +304,22 @@ def test_effort_for_the_first_calls() -> None:
         return effort.first_level(compiled.runtime_executable().program)
 
     assert [level(n) for n in (10, 5000, 6_000_000, 200_000_000)] == [llvm.BRIEF, llvm.BRIEFEST, llvm.BRIEF, 1]
+
+
+def test_large_products_call_optimised_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where quick code is much slower than they are, they alone take LLVM's time."""
+    monkeypatch.setattr(effort, "is_avx512", lambda vector_bytes: False)
+
+    def level(n: int) -> int:
+        x = jax.ShapeDtypeStruct((n, n), "float32")
+        compiled = jax.jit(lambda x, y: jnp.tanh(x @ y)).lower(x, x).compile()
+        return effort.first_level(compiled.runtime_executable().program)
+
+    if "f32" in microkernels.kernels():
+        assert level(2048) == llvm.CALLING
+        assert level(128) <= llvm.BRIEF
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 9, (1024, 1024)).astype(np.float32) for _ in range(2))
+    f = jax.jit(lambda x, y: x @ y + 1)
+    for _ in range(4):
+        np.testing.assert_array_equal(np.asarray(f(x, y)), x @ y + 1)

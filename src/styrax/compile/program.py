@@ -32,7 +32,8 @@ class Kernels(NamedTuple):
     tiles: bool = False  # matrix units (`cpu.tiles`)
     blas_bytes: Callable[[], int] = lambda: 64  # of the vectors that BLAS computes with
     panels: Mapping[str, Panels] = MappingProxyType({})  # by kinds of words
-    begin: Callable[[str], object] = lambda symbol: None  # is told what a program calls, as soon as that is known
+    # is told what a program calls, and for how many instructions, as soon as that is known
+    begin: Callable[[str, float], object] = lambda symbol, work: None
 
 
 class Program:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from functools import cache
 
 import numpy as np
 
 from ..compile.lowering import panel_products
 from ..compile.lowering.products import BLAS, LARGE
-from ..compile.pipeline import compile_to_loops, debugging
+from ..compile.pipeline import compile_to_loops
 from ..compile.program import Kernels, Program
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from ..core.types.dims import Recorder
@@ -25,17 +24,21 @@ def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Rec
     theirs = {dtype for dtype in BLAS if panel_products.FLOATS.get(dtype) != "f32" or "f32" not in panels}
     if sizes is None and libraries.named_kernels() is None and _multiplies(closed.jaxpr, theirs):
         libraries.open_ahead()  # products will ask for its kernels
-    # What is called by name is called by code that was made quickly, if not by all.
-    likely = 1 if debugging("-tiers") else llvm.BRIEF
+    begun: set[str] = set()
+
+    def begin_once(symbol: str, work: float) -> None:
+        if symbol not in begun:
+            begun.add(symbol)
+            begin({symbol}, effort.level_of_kernels(work))
+
     program = compile_to_loops(closed, name, donated, llvm.host().vector_bytes, sizes is not None,
-                               Kernels(tiles.available(), libraries.vector_bytes, panels,
-                                       cache(lambda s: begin({s}, likely))))
+                               Kernels(tiles.available(), libraries.vector_bytes, panels, begin_once))
     level = effort.first_level(program)
     ir, units = text(program, 0 if sizes is None else sizes.inputs, level)
     shown(name, ir)
     made = program.replace(closed=None) if program.statements else program  # (which keeps its code)
     return Compiled(interface(program), [value for _, value in program.constants], units,
-                    hasty=level <= llvm.BRIEF and program.work >= effort.INSTANT,
+                    hasty=level < 1 and program.work >= effort.INSTANT,
                     calls_host=bool(program.builder.host_calls), lowered=lambda: (made, ir))
 
 

@@ -33,7 +33,8 @@ class Family:
         wanted = {s for s in symbols if s.startswith(self._prefix)}
         if not wanted:
             return
-        if level <= llvm.BRIEF:
+        brief, level = level <= llvm.BRIEF, max(level, 1)
+        if brief:
             level, wanted = self._brief, set(map(self._quick, wanted))
         self.ahead.announce([(s, level) for s in sorted(wanted)], threads)
 

@@ -364,9 +364,9 @@ class Builder:
         return convolution(self, lhs, rhs, [Dimension(*d) for d in space], groups, dtype, contiguous)
 
     # -- explicit programs -----------------------------------------------------------------------
-    def begin(self, symbol: str) -> None:
-        """Has a native function compiled that the program will call."""
-        self.kernels.begin(symbol)
+    def begin(self, symbol: str, work: float = 0.0) -> None:
+        """Has a native function compiled that the program will call, for so many instructions in all."""
+        self.kernels.begin(symbol, work)
 
     def nest(self, outs: Sequence[tuple], body: Callable[[Nest, list[Stored], list[Stored]], None],
              inputs: Sequence[Value] = ()) -> list[Value]:

@@ -108,12 +108,14 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
         a, matrix, height, long = lying.matrices, lying.batch, lying.row, k * word.itemsize
     packed = None if passing else panels.panels(b, right, 1, width, word)
     suffix, results = result(sizes, kind, dtype)
+    kernel = f"panels_{kind}_{rows}{suffix}{'_lying' if lying else ''}"
+    b.begin(kernel, count * m * n * steps)
 
     def body(nest: Nest, outs: list[Stored], _: list[Stored]) -> None:
         def multiply(c: Expr, piece: Expr, column: Expr, here: Stored, at: Expr, then: tuple[Stored, Expr]) -> None:
             block = b.imul(piece, together)
             row = b.imul(block, rows)
-            nest.call(f"panels_{kind}_{rows}{suffix}{'_lying' if lying else ''}", [
+            nest.call(kernel, [
                 (a, b.iadd(b.imul(c, matrix), b.imul(row, height))),
                 *([b.int(height * word.itemsize)] if lying else []), (here, at), then,
                 (outs[0], b.iadd(b.imul(b.iadd(b.imul(c, m), row), n), column)), b.int(results.itemsize * n),
