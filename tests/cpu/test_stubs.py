@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -109,3 +110,31 @@ def test_a_permuting_reshape_computes():
     np.testing.assert_array_equal(jax.lax.reshape(x, (6,), (1, 0)), np.arange(6).reshape(2, 3).T.reshape(6))
     np.testing.assert_array_equal(jax.lax.broadcast_in_dim(jnp.arange(3), (3, 1), (0,)), np.arange(3)[:, None])
     np.testing.assert_array_equal(jax.lax.broadcast_in_dim(jnp.arange(3), (2, 3), (1,)), [[0, 1, 2]] * 2)
+
+
+@pytest.mark.parametrize("rows", [10, 3000, 400_000])
+def test_programs_that_find_their_workspace_themselves(rows):
+    """On the stack, or from the runtime; of much, from whoever calls."""
+    def f(x, i):
+        return x[jnp.sort(i)], jnp.sort(jnp.sin(x))[::-1].sum()
+
+    x = np.random.default_rng(0).normal(size=rows).astype(np.float32)
+    i = np.random.default_rng(1).integers(-rows, rows, rows // 2)
+    jitted = jax.jit(f)
+    code = jitted.lower(x, i).compile()
+    assert code.memory_analysis().temp_size_in_bytes > 0
+    assert code.runtime_executable().straight == (rows < 100_000)
+    given = jnp.asarray(x), jnp.asarray(i)
+
+    def check():
+        for _ in range(5):
+            taken, total = jitted(*given)
+            np.testing.assert_array_equal(taken, x[np.sort(i)])
+            np.testing.assert_allclose(total, np.sin(x).sum(), rtol=1e-3, atol=1e-2)
+
+    workers = [threading.Thread(target=check) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    check()
+    for worker in workers:
+        worker.join()

@@ -9,6 +9,7 @@ from ..compile.pipeline import debugging
 from ..compile.program import Program
 from ..core.settings import progress
 from . import butterflies, llvm, microkernels, runtime, tiles, turning
+from .executable import OWN_WORKSPACE
 from .frames import LONG
 from .outlining import outlined
 from .segments import Main
@@ -22,7 +23,8 @@ def generate(program: Program, sizes: int = 0, apart: Callable[[str], object] | 
     machine, placement = llvm.host(), program.placement
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
-    sizes_at = len(order) + bool(placement.workspace)
+    given = placement.workspace > OWN_WORKSPACE
+    sizes_at = len(order) + given
     module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
                     bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes,
                     outlined=outlined(program.statements), apart=apart)
@@ -35,8 +37,11 @@ def generate(program: Program, sizes: int = 0, apart: Callable[[str], object] | 
         module.homes[buffer] = module.homes[host]
     f = Main(module, "run", "ptr %slots, ptr %cancel", "i32")
     f.values.bases["slots"] = "%slots"
-    if placement.workspace:
+    if given:
         f.writer.entry += [f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}", "  %ws = load ptr, ptr %wsp"]
+    elif placement.workspace:
+        f.frame.make_workspace("%ws", placement.workspace)
+    if placement.workspace:
         f.values.bases["workspace"] = "%ws"
     for number, size in program.builder.sizes.known.items():
         if number < sizes:

@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..compile.ir.expr import BOOL, Arena, Expr, coefficient, const_value
+from ..compile.ir.loads import copied
 from ..compile.ir.loopir import Buffer, Copy, Loop, Store
-from ..compile.lowering.number_types import is_complex
+from ..compile.lowering.number_types import NARROW_INTS, is_complex
 from .expressions import Values
 from .instructions import memory_type
 from .writer import Writer
 
 SHARED = 1 << 19  # bytes of a copy from which threads share it
 FILLED = 1 << 12  # bytes from which a call is worth it
+SHORT = 8  # vectors up to which LLVM copies without a call, and without a mask for what is left at the end
+WORD = 4  # bytes of the smallest elements of which loops have registers full
 
 
 def _byte_of(e: Expr) -> int | None:
@@ -36,6 +39,23 @@ def fills(arena: Arena, s: Loop) -> int | None:
     if length * store.buffer.dtype.itemsize < FILLED or coefficient(arena, store.offset, s.var) is not arena.int(1):
         return None
     return _byte_of(store.value)
+
+
+def copies(arena: Arena, s: Loop, vector_bytes: int) -> tuple[Store, Expr] | None:
+    """The store and the load of turns that copy elements from place to place, both side by side, where a block is
+    copied faster than by vectors of them: where the elements would be converted, or leave registers empty, and where
+    the last vector would be masked."""
+    store = s.body[0]
+    if len(s.body) > 1 or not isinstance(store, Store):
+        return None
+    load, dtype, one = copied(store.value), store.buffer.dtype, arena.int(1)
+    if load is None or load.attr[0].dtype != dtype or dtype in NARROW_INTS:
+        return None
+    if any(coefficient(arena, place, s.var) is not one for place in (store.offset, *load.args)):
+        return None
+    converted = is_complex(dtype) or dtype.itemsize < WORD
+    short = isinstance(s.extent, int) and s.extent * dtype.itemsize <= SHORT * vector_bytes
+    return (store, load) if converted or short else None
 
 
 class Blocks:
@@ -61,6 +81,30 @@ class Blocks:
             else:
                 self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
                 self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+
+    def copied(self, s: Loop, low: str, high: str) -> bool:
+        """Turns of a loop from `low` on, if they are `copies` from one memory to another."""
+        module = self.writer.module
+        found = None if module.bounds else copies(self.arena, s, module.vector_bytes)
+        root = module.placement.root
+        if found is None or root(found[0].buffer) is root(found[1].attr[0]):
+            return False
+        store, load = found
+        with self.writer.scope(statement=True):
+            start = {s.var: self.arena.int(0)}
+            places = [(store.buffer, store.offset), (load.attr[0], load.args[0])]
+            to, source = (self.op(f"getelementptr {memory_type(buffer.dtype)}, ptr "
+                                  f"{self._at(buffer, self.arena.substitute(place, start, {}))}, i64 {low}")
+                          for buffer, place in places)
+            if low.isdigit() and high.isdigit():
+                count = str(int(high) - int(low))
+                size = str(int(count) * store.buffer.dtype.itemsize)
+            else:
+                count = self.op(f"sub i64 {high}, {low}")
+                size = self.op(f"mul i64 {count}, {store.buffer.dtype.itemsize}")
+            self.writer.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+            self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+        return True
 
     def fill(self, s: Loop, low: str, high: str, byte: int) -> None:
         """Turns of a loop from `low` on that `fills` found a byte for."""

@@ -449,6 +449,8 @@ class Function:
         if byte is not None:
             self.blocks.fill(s, low, high, byte)
             return
+        if self.blocks.copied(s, low, high):
+            return
         width = s.width or max(self.module.vector_bytes // 4, 1)
         static = low.isdigit() and high.isdigit()
         if isinstance(s.extent, int) and s.extent % width == 0:

@@ -29,6 +29,7 @@ pool = runtime.pool
 QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue
 PLENTY = 1 << 62  # fuel for ever: what loops of unknown length have there
 QUEUED_BYTES = 16 << 20  # the same for programs whose sizes are known only when they are called
+OWN_WORKSPACE = 1 << 20  # bytes up to which a program asks for its workspace itself: so whoever calls it is done sooner
 OWNERS = 4  # references to a memory that its array and this call hold: in lists, variables and questions
 
 
@@ -135,9 +136,14 @@ class Interface(NamedTuple):
     out_bytes: list[int]
     hollow: frozenset[int]  # results without memory
     taken: dict[int, int]  # results that take over the memory of a donated argument: result number -> argument number
-    workspace: int
+    workspace: int  # bytes of memory for intermediate results, which the caller gives, or the program finds itself
     fuelled: bool  # whether it has loops of unknown length, which are tried with the fuel of a short program
     queued: bool  # whether it is known to take long
+
+    @property
+    def given_workspace(self) -> int:
+        """What of it the caller gives."""
+        return self.workspace if self.workspace > OWN_WORKSPACE else 0
 
 
 class Compiled(NamedTuple):
@@ -171,7 +177,7 @@ class Executable:
         self.constant_addresses = [c.buffer.address for c in self.constants]
         self.hollow = interface.hollow
         self.live_inputs = interface.live_inputs
-        self.workspace = interface.workspace
+        self.workspace = interface.given_workspace
         self.taken = interface.taken
         self.special = self.hollow.union(self.taken)
         self.results = [(k, a, array_type(a), size)
@@ -282,7 +288,8 @@ class Executable:
             raise KeyboardInterrupt(f"{self.name} was cancelled")
         if status == native_queue.OUTSIDE:
             raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows where")
-        raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
+        planned = self.interface.workspace
+        raise MemoryError(f"{self.name}: no memory for intermediate results ({planned} bytes planned)")
 
     def sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
               sizes: tuple[int, ...]) -> Callable[..., list[Any]]:
@@ -373,7 +380,7 @@ class Executable:
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
         alias = sum(self.out_bytes[k] for k in self.taken)
-        return 0, self.interface.in_bytes, sum(self.out_bytes), alias, self.workspace
+        return 0, self.interface.in_bytes, sum(self.out_bytes), alias, self.interface.workspace
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimates read off the loops: scalar operations, and bytes loaded and stored."""

@@ -67,16 +67,15 @@ class Frame:
             read = {b for s in statements(body) for e in s.exprs() for b in self.values.buffers(e)}
             touched = read | self.writes(body)
             wanted |= {b for b in touched if b.kind is BufferKind.TEMP and b not in self.values.pointers}
-        if not wanted:
+        for buffer in sorted(wanted, key=lambda b: b.name):  # the same text in each process, which caches ask for
+            size = self.value(self.arena.imul(self.arena.index(buffer.size), buffer.dtype.itemsize))
+            self.blocks.append(self.op(f"call ptr @styrax_alloc(i64 {size})"))
+            self.values.pointers[buffer] = self.blocks[-1]
+        if not self.blocks:
             return
         self.writer.declare("declare ptr @styrax_alloc(i64)")
         self.writer.declare("declare void @styrax_free(ptr)")
-        refused = []
-        for buffer in sorted(wanted, key=lambda b: b.name):  # the same text in each process, which caches ask for
-            size = self.value(self.arena.imul(self.arena.index(buffer.size), buffer.dtype.itemsize))
-            name = self.values.pointers[buffer] = self.op(f"call ptr @styrax_alloc(i64 {size})")
-            self.blocks.append(name)
-            refused.append(self.op(f"icmp eq ptr {name}, null"))
+        refused = [self.op(f"icmp eq ptr {name}, null") for name in self.blocks]
         failed = refused[0]
         for other in refused[1:]:
             failed = self.op(f"or i1 {failed}, {other}")
@@ -87,6 +86,14 @@ class Frame:
         self.leaves_early = True
         self.line("br label %leave")
         self.writer.start(enough)
+
+    def make_workspace(self, name: str, size: int) -> None:
+        """Memory for a program's intermediate results, so many bytes; `reserve` looks whether it was refused."""
+        if size <= STACK_BYTES:
+            self.writer.entry.append(f"  {name} = alloca [{size} x i8], align 64")
+        else:
+            self.writer.entry.append(f"  {name} = call ptr @styrax_alloc(i64 {size})")
+            self.blocks.append(name)
 
     def writes(self, *bodies: Sequence[Statement]) -> frozenset[Buffer]:
         first, *others = (self.module.touched.writes(body) for body in bodies)
