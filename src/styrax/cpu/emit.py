@@ -48,6 +48,8 @@ class Function:
     # -- statements ----------------------------------------------------------------------------------------
     def run(self, body: Sequence[Statement]) -> None:
         for s in body:
+            if isinstance(s, loopir.Open):
+                self.values.meet(s.accumulator, body)
             _WRITERS[type(s)](self, s)
 
     def _pack(self, s: loopir.Pack) -> None:

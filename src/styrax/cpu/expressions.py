@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
-from ..compile.ir.loopir import Buffer
-from ..compile.lowering.number_types import is_float, is_integer, is_signed
+from ..compile.ir.expr import BOOL, INDEX, NO_READS, Expr, const_value, poly_terms, walk
+from ..compile.ir.loopir import Accumulator, Buffer, Fold, Statement, statements
+from ..compile.lowering.number_types import SMALL_FLOATS, is_float, is_integer, is_signed
 from ..compile.registers import is_avx512
 from . import divisors, instructions, ramps, small_floats
 from .accesses import Accesses
 from .instructions import cast, element_type, literal, splat, vector
 from .prefetching import Turning
 from .writer import Lanes, Writer
+
+WORD = 4  # bytes in which small floats, and most indices, are compared
 
 
 class Values:
@@ -31,6 +33,7 @@ class Values:
         self.depths: dict[Expr, int] = {}  # loop variables and lets -> scope
         self.names: dict[Expr, str] = {}
         self.mutables: dict[Expr, tuple[str, int]] = {}  # mutable scalars -> (stack slot, lanes)
+        self.compared: dict[Expr, int] = {}  # mutable booleans -> the bytes of the widest numbers that are compared
         self.vectors: set[Expr] = set()  # leaves that have lanes
         self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
         self.lanes: Lanes | None = None
@@ -117,8 +120,18 @@ class Values:
         own = element_type(t.dtype)
         if own == "i1" and lanes > 1 and not is_avx512(self.module.vector_bytes):
             bytes_each = self.module.vector_bytes // lanes
-            own = "i64" if bytes_each >= 8 else "i32" if lanes <= 2 * self.module.vector_bytes else "i8"
+            usual = 8 if bytes_each >= 8 else 4 if lanes <= 2 * self.module.vector_bytes else 1
+            own = f"i{8 * min(usual, self.compared.get(t, usual))}"
         return vector(own, lanes)
+
+    def meet(self, accumulator: Accumulator, body: Sequence[Statement]) -> None:
+        """Takes down how wide what an accumulator of booleans folds is compared."""
+        if all(t.dtype == BOOL for t in accumulator.targets):
+            values = [v for s in statements(body) if isinstance(s, Fold) and s.accumulator is accumulator
+                      for v in s.values]
+            sizes = [WORD if x.dtype is INDEX or x.dtype in SMALL_FLOATS else x.dtype.itemsize
+                     for n in walk(values) if n.op in ramps.COMPARISONS for x in n.args[:1]]
+            self.compared.update(dict.fromkeys(accumulator.targets, max(sizes, default=1)))
 
     def for_slot(self, t: Expr, e: Expr, lanes: int) -> str:
         """A value as the slot of `t` has it. What is folded into a boolean there stays an integer."""
