@@ -105,16 +105,23 @@ class Scheduler:
         """How many vectors a step of a reduction takes: enough that their chains of additions overlap, in registers.
         Along the vector, so that several `steps` remain, whose sums are folded in the end."""
         size = self.nest.size(vector)
-        times = 1
+        times, most = 1, self._most_chains()
         if not is_avx512(self.b.vector_bytes) and any(
                 isinstance(m.op, Reduce) and m.op.name == "fold" for m in self.nest.members):
             return 1  # what chooses does so by masks, which have no registers: those of one vector are vectors
-        while times < UNROLL and times * work < REGISTERS and size >= (steps * times + (steps == 1)) * width:
+        while times < most and times * work < REGISTERS and size >= (steps * times + (steps == 1)) * width:
             step = 2 * times * width
             if (-size % step - (-size % width) * (steps == 1)) * 8 > size:  # too many idle lanes at the end
                 break
             times *= 2
         return times
+
+    def _most_chains(self) -> int:
+        """How many vectors of a step leave registers for what they are folded with: extrema of floats compare and
+        choose, too, so that NaNs stay."""
+        extrema = any(isinstance(m.op, Reduce) and m.op.name in ("max", "min") and any(
+            t.dtype.kind == "f" for t in m.op.targets) for m in self.nest.members)
+        return UNROLL // 2 if extrema and not is_avx512(self.b.vector_bytes) else UNROLL
 
     def _side_by_side(self, vector: Expr, width: int) -> int:
         """How many vectors a loop computes side by side, where each is a long chain of instructions that wait for one

@@ -33,6 +33,30 @@ def nextafter(b: Scalars, x: Expr, y: Expr) -> Expr:
     return b.bitcast(out, dtype)
 
 
+class Keys:
+    """Halves as integers in the order of the numbers, of which a register holds twice as many as of what halves are
+    compared as. NaNs of either sign come before all numbers, or with `last` after them, so that an extremum is one."""
+
+    def __init__(self, dtype: np.dtype, last: bool):
+        self.half, self.dtype = dtype, np.dtype(np.uint16 if last else np.int16)
+        infinity = int(np.asarray(np.inf, dtype).view(np.uint16))
+        self.shift = infinity + 1 if last else 0x7FFF - infinity  # with which the least number, or the greatest, is
+        # the first or last integer, and NaNs wrap around
+
+    def of(self, b: Scalars, x: Expr) -> Expr:
+        """The key of a half."""
+        return b.bitcast(b.add_bits(self._turned(b, b.bitcast(x, np.int16)), self.shift), self.dtype)
+
+    def half_of(self, b: Scalars, key: Expr) -> Expr:
+        """The half that has a key."""
+        return b.bitcast(self._turned(b, b.add_bits(b.bitcast(key, np.int16), -self.shift)), self.half)
+
+    def _turned(self, b: Scalars, bits: Expr) -> Expr:
+        """Magnitudes of what is negative in the opposite order."""
+        sign = b.shr_arith(bits, b.const(15, np.int16))
+        return b.xor(bits, b.and_(sign, b.const(0x7FFF, np.int16)))
+
+
 def binade(b: Scalars, x: Expr) -> tuple[Expr, Expr]:
     """The power of two in a float of 32 or 64 bits that is not negative, 0 for 0, and its reciprocal; where one of
     them would not be a normal number, or x is none, the nearest that are."""

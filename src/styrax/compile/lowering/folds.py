@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from ...core.types.index_type import ScalarType, scalar_type
 from ..ir.expr import Expr, Index
+from ..ir.loads import copied
 from ..ir.values import Reduce, Scalar, Shape, Stored, Value
+from . import float_bits
 from .number_types import NARROW_INTS, is_complex
 
 if TYPE_CHECKING:
     from .builder import Builder
 
+HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
 UNROLLED = 8  # reductions over so few elements are written out
 
 
@@ -24,6 +28,11 @@ def reduce(b: Builder, shape: Sequence[Index], ranges: Sequence[Index], dtypes: 
     shape, ranges = tuple(shape), tuple(ranges)
     dtypes = [scalar_type(d) for d in dtypes]
     name = combine if isinstance(combine, str) else "fold"
+    if name in ("max", "min") and dtypes[0] in HALVES and _is_read(b, shape, ranges, body):
+        keys, scalars = float_bits.Keys(dtypes[0], name == "max"), b.scalars
+        (found,) = reduce(b, shape, ranges, [keys.dtype], combine, [keys.of(scalars, *init)],
+                          lambda i, r: keys.of(scalars, *_as_tuple(body(i, r))))
+        return [b.value(shape, dtypes[0], lambda i: keys.half_of(scalars, found.at(i)))]
     fold = _named_combine(b, combine) if isinstance(combine, str) else (
         lambda accs, elems: _as_tuple(combine(b, tuple(accs), tuple(elems))))
     if isinstance(combine, str):  # small floats accumulate in float32
@@ -40,6 +49,12 @@ def reduce(b: Builder, shape: Sequence[Index], ranges: Sequence[Index], dtypes: 
     if isinstance(count, int) and count <= UNROLLED:
         return _unrolled(b, shape, ranges, dtypes, fold, init, elements)
     return _fold(b, shape, ranges, dtypes, wide, fold, name, init, elements)
+
+
+def _is_read(b: Builder, shape: Shape, ranges: Shape, body: Callable[..., Any]) -> bool:
+    """Whether the one value that is folded is read as it is, and is not made of numbers that are wider already."""
+    values = _as_tuple(body(b.loop_vars(shape), b.loop_vars(ranges, "r")))
+    return len(values) == 1 and copied(values[0]) is not None
 
 
 def _fold(b: Builder, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType], wide: Sequence[ScalarType],
