@@ -245,8 +245,8 @@ class Executable:
 
     @property
     def straight(self) -> bool:
-        """Whether a call stub can call it: it always runs at once, and wants memory for its results alone."""
-        return not (type(self) is not Executable or self.queued or self.fuelled or self.special or self.workspace)
+        """Whether a call stub can call it: it runs at once, or is tried so, and wants memory for its results alone."""
+        return not (type(self) is not Executable or self.queued or self.special or self.workspace)
 
     def direct(self) -> Callable[..., list[Any]]:
         """What calls it in the fewest steps."""
@@ -254,7 +254,7 @@ class Executable:
         if not self.straight or self.interface.generic or count + len(self.results) > stubs.MANY:
             return self
         _, avals, kinds, sizes = zip(*self.results) if self.results else ((),) * 4
-        return stubs.stub(self, self, Memory, avals, sizes, kinds, count)
+        return stubs.stub(self, self, Memory, avals, sizes, kinds, count, (self.trial,) if self.fuelled else ())
 
     def _start(self, words: list[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any, queued: bool) -> None:
         """Runs the program on the queue; but one with loops of unknown length, unless it is `queued`, here with the
@@ -296,7 +296,7 @@ class Executable:
         """What calls a program whose shapes are known only now, with arrays of the sizes of `args`."""
         touched = sum(out_bytes) + sum([args[i].nbytes for i in self.live_inputs])
         step_by_step = lambda *args: self.run_sized(args, out_avals, out_bytes, sizes)
-        if not self.straight or touched >= QUEUED_BYTES or len(args) + len(out_avals) > stubs.MANY:
+        if not self.straight or self.fuelled or touched >= QUEUED_BYTES or len(args) + len(out_avals) > stubs.MANY:
             return step_by_step
         kinds = [array_type(a) for a in out_avals]
         return stubs.stub(self, step_by_step, Memory, out_avals, out_bytes, kinds, len(args), sizes)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .buffers import SMALL
+from .native_queue import OUT_OF_FUEL
 from .runtime import pool
 
 if TYPE_CHECKING:
@@ -28,26 +29,28 @@ def stub(executable: Executable, otherwise: Stub, memory: type[Memory], out_aval
     """The function that calls a program which `Executable.straight` says is fit for it.
 
     Args:
-      otherwise: is called where arguments are still being written, or are elsewhere.
+      otherwise: is called where arguments are still being written, or are elsewhere; and for programs that proved long.
       memory: the class of the results' memory.
       out_avals, out_bytes, kinds: the results' types, bytes and what makes arrays of them.
       count: the number of arguments, live or not.
-      sizes: behind the addresses, where the program asks for its sizes.
+      sizes: behind the addresses, where the program asks for its sizes, or its fuel.
     """
     taken = [pool.free_list(n) if n <= SMALL else None for n in out_bytes]
-    make = _maker(count, tuple(executable.live_inputs), tuple(free is not None for free in taken))
+    make = _maker(count, tuple(executable.live_inputs), tuple(free is not None for free in taken), executable.fuelled)
     words = executable.constant_addresses, tuple(sizes)
     found: Stub = make(executable, otherwise, memory, pool, words, kinds, out_avals, out_bytes, taken)
     return found
 
 
 @cache
-def _maker(count: int, live: tuple[int, ...], small: tuple[bool, ...]) -> Callable[..., Stub]:
+def _maker(count: int, live: tuple[int, ...], small: tuple[bool, ...], fuelled: bool) -> Callable[..., Stub]:
     """Makes stubs for so many arguments, of which some are live, and results, of which some have small blocks."""
     results = range(len(small))
     arguments = [f"a{i}" for i in range(count)]
     call = f"return otherwise({', '.join(arguments)})"
     lines = [f"def stub({', '.join(arguments)}):"]
+    if fuelled:
+        lines += ["    if program.queued:", f"        {call}"]
     lines += [f"    m{i} = a{i}.buffer or a{i}._live()" for i in live]
     if live:
         lines += ["    try:", f"        if {' or '.join(f'm{i}.job' for i in live)}:", f"            {call}",
@@ -62,6 +65,8 @@ def _maker(count: int, live: tuple[int, ...], small: tuple[bool, ...]) -> Callab
     committed = " or ".join(f"{a}.committed" for a in arguments) or "False"
     lines += [f"    status = program.entry({', '.join(words)})",
               "    if status:",
+              *([f"        if status == {OUT_OF_FUEL}:", "            program.queued = True", f"            {call}"]
+                if fuelled else ()),
               "        program.fail(status)"]
     if len(small) == 1:
         lines += [f"    return [kind0(aval0, r0, {committed})]"]

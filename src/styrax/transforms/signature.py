@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.arrays import backends, mesh
-from ..core.arrays.array import Array
+from ..core.arrays.array import kinds
 from ..core.arrays.tokens import Token
 from ..core.settings.flags import trace_context
 from ..core.tracing.trace import Tracer, raise_leak, state
@@ -99,7 +99,7 @@ class Signature:
         around: Any = trace_context()
         if not (kwargs or self.static_nums or self.over_mesh or state.axis_sizes):
             for a in args:
-                if type(a) is not Array:
+                if type(a) not in kinds:
                     break
             else:
                 return (around, *[a.aval for a in args]), args
@@ -111,7 +111,7 @@ class Signature:
         for i, a in enumerate(args):
             if i in static:
                 key.append((type(a), a))
-            elif type(a) is Array:
+            elif type(a) in kinds:
                 key.append(a.aval)
                 leaves.append(a)
             else:
@@ -122,7 +122,7 @@ class Signature:
                 key.append(name)
                 if name in self.static_names:
                     key.append((type(a), a))
-                elif type(a) is Array:
+                elif type(a) in kinds:
                     key.append(a.aval)
                     leaves.append(a)
                 else:
@@ -140,14 +140,14 @@ class Signature:
         found, structure = tree.tree_flatten(a)
         if structure is not leaf_treedef:
             key.append(structure)
-        if not any([type(x) is not Array for x in found]):
+        if not any([type(x) not in kinds for x in found]):
             key += [x.aval for x in found]
             leaves += found
             return
         before = len(key) - (structure is not leaf_treedef), len(leaves)
         for x in found:
             aval: ShapedArray | AbstractRef
-            if type(x) is Array:
+            if type(x) in kinds:
                 aval = x.aval
             else:
                 try:
@@ -264,7 +264,7 @@ def as_operand(x: Any, aval: Any) -> Any:
     """A value as programs take it: an array or a reference."""
     if type(x) in numpy_types:
         return backends.get().put(x, aval, None)
-    if type(x) is Array or type(x) is Ref or type(x) is Token:
+    if type(x) in kinds or type(x) is Ref or type(x) is Token:
         return x
     if isinstance(x, Tracer):
         raise_leak(x)

@@ -459,6 +459,13 @@ aval_rules[Array] = lambda x: x.aval
 
 # classes of arrays whose dtype is extended: type of the dtype -> class
 array_types: dict[type, type] = {}
+kinds: set[type] = {Array}  # all classes of arrays
+
+
+def register(dtype: type, kind: type) -> None:
+    """Has arrays of dtypes of a class be of a class of their own."""
+    array_types[dtype] = kind
+    kinds.add(kind)
 
 
 def float0_array(aval: ShapedArray, buffer: Any, committed: bool = False) -> np.ndarray:

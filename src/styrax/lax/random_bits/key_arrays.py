@@ -11,7 +11,7 @@ import numpy as np
 
 from styrax.core import hooks
 from styrax.core.arrays import backends, differing
-from styrax.core.arrays.array import Array, array_types
+from styrax.core.arrays.array import Array, register
 from styrax.core.hooks import lax
 from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary
@@ -326,4 +326,4 @@ def check_key_data(impl: PRNGImpl, data: Any) -> None:
         raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={dtype}")
 
 
-array_types[KeyTy] = PRNGKeyArray
+register(KeyTy, PRNGKeyArray)
