@@ -138,3 +138,61 @@ def test_programs_that_find_their_workspace_themselves(rows):
     check()
     for worker in workers:
         worker.join()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int8", "complex64", "bfloat16"])
+def test_arguments_of_numpy(dtype):
+    """Of any layout; what becomes of them afterwards is seen by nobody."""
+    x = np.arange(24).reshape(4, 6).astype(jnp.dtype(dtype))
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    double = jax.jit(lambda x: (x, jnp.stack([x, x])))
+    for a in (x, x[:0], x[::2], x[:, 1:], x.T, x[::-1, ::-1], read_only, x[1, 2], np.zeros((), x.dtype),
+              np.ascontiguousarray(np.tile(x, (100, 100)))):
+        for _ in range(3):
+            same, both = double(a)
+            assert same.dtype == a.dtype and not same.weak_type
+            np.testing.assert_array_equal(same, a)
+            np.testing.assert_array_equal(both, np.stack([a, a]))
+    y = np.zeros(5, x.dtype)
+    kept, _ = double(y)
+    y[:] = 1
+    np.testing.assert_array_equal(kept, np.zeros(5))
+    with pytest.raises(TypeError):
+        double(np.array(["a"]))
+
+
+def test_arguments_of_numpy_become_what_is_canonical():
+    double = jax.jit(lambda x: x * 2)
+    for x in (np.arange(3.0), np.arange(3), np.arange(3, dtype=">f4"), np.arange(3, dtype=np.uint64)):
+        if not x.dtype.isnative:
+            with pytest.raises(TypeError):
+                double(x)
+            continue
+        assert double(x).dtype.itemsize == 4
+        with jax.enable_x64(True):
+            assert double(x).dtype == x.dtype
+
+
+@pytest.mark.parametrize("limit", [3, 2_000_000, 2_000_000])
+def test_loops_that_prove_long(limit):
+    """They are tried at once, and then run on the queue."""
+    f = jax.jit(lambda x, n: jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + 1), (0, x))[1])
+    x = jnp.zeros(7)
+    for n in (limit, 5, limit, 0):
+        np.testing.assert_array_equal(f(x, n), np.full(7, n))
+    np.testing.assert_array_equal(f(f(f(x, limit), 5), 1), np.full(7, limit + 6))
+
+
+def test_keys_are_arguments_like_arrays():
+    key = jax.random.key(3)
+    draw = jax.jit(lambda k, x: jax.random.normal(k, (4,)) + x)
+    expected = jax.random.normal(key, (4,))
+    for _ in range(3):
+        np.testing.assert_array_equal(draw(key, jnp.zeros(4)), expected)
+    tree = jax.jit(lambda t: (jax.random.split(t["key"]), t["x"] + 1))
+    keys, x = tree({"key": key, "x": 1.0})
+    assert keys.dtype == key.dtype and x == 2
+    np.testing.assert_array_equal(jax.random.key_data(keys), jax.random.key_data(jax.random.split(key)))
+    fun = jax.jit(lambda k: k, donate_argnums=0)
+    assert jax.random.key_data(fun(jax.random.clone(key))).tolist() == jax.random.key_data(key).tolist()

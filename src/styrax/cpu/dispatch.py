@@ -135,6 +135,24 @@ start:{OWN}{READ}{loads}{SAVE if release else ""}
 """
 
 
+# ``copy(to, at, count)``: so many bytes from the address that stands at ``at``.
+COPY = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define internal ptr @copy(ptr %self, ptr %args, i64 %nargs) nounwind {{
+{entry(3)}
+  %block = alloca [3 x ptr], align 8{READ}
+  %at_place = getelementptr ptr, ptr %block, i64 1
+  %count_place = getelementptr ptr, ptr %block, i64 2
+  %target = load ptr, ptr %block
+  %there = load ptr, ptr %at_place
+  %count = load i64, ptr %count_place
+  %source = load ptr, ptr %there
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %count, i1 false)
+  %result = call ptr @PyLong_FromSsize_t(i64 0)
+  ret ptr %result
+}}
+"""
+
 # Scalars in memory: name → IR type, and how to convert from and to i64 or double.
 _SCALARS = {
     "bool": ("i8", "trunc i64", "zext i8"),
@@ -212,7 +230,7 @@ def _calls_source() -> str:
     for suffix, release in (("", False), ("_releasing", True)):
         text += _program_trampoline("program" + suffix, release) + definition("program" + suffix)
         text += _word_trampoline("word" + suffix, release) + definition("word" + suffix)
-    return text
+    return text + COPY + definition("copy")
 
 
 def _scalars_source(dtype: str) -> str:
@@ -288,6 +306,11 @@ def function(fn_address: int, release: bool = False) -> Callable[..., int]:
     """A function of up to 8 integers that calls ``i64 f(i64, …)`` at ``fn_address`` and returns its result.
     Pointers are integers here; an i32 result must be sign-extended by ``f`` itself."""
     return built_in("word_releasing" if release else "word", fn_address, _calls_source)
+
+
+def copier() -> Callable[[int, int, int], int]:
+    """A function ``copy(to, at, count)`` that copies so many bytes to an address from that which stands at another."""
+    return built_in("copy", 0, _calls_source)
 
 
 def put(dtype: str) -> Callable[[int, float], int]:
