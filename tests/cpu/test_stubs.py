@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 
@@ -11,10 +12,10 @@ import pytest
 
 import styrax as jax
 import styrax.numpy as jnp
+from styrax.cpu.stubs import MANY
 
 
-@pytest.mark.parametrize("size", [0, 1, 5, 100_000])
-@pytest.mark.parametrize("count", [0, 1, 3, 20])
+@pytest.mark.parametrize(("count", "size"), [*itertools.product([0, 1, 3, 20], [0, 1, 5, 100_000]), (MANY, 2)])
 def test_results_by_numbers_of_arguments_and_sizes(size, count):
     """Of more than a stub takes, too."""
     given = [np.full(size, k, np.float32) for k in range(count)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.types.avals import ShapedArray
     from .executable import Executable, Memory
 
-MANY = 16  # arguments and results from which the steps are no longer what a call costs
+MANY = 512  # arguments and results up to which a stub is worth its making
 
 Stub = Callable[..., list[Any]]
 
