@@ -270,7 +270,8 @@ def test_modules_below_packages_of_jax():
         from jax._src.numpy.ufunc_api import ufunc
         from jax._src.numpy.ufuncs import sin
         from jax._src.ops.scatter import segment_sum
-        from jax._src.pjit import auto_axes
+        from jax._src.monitoring import get_event_listeners, record_event
+        from jax._src.pjit import auto_axes, pjit as with_places
         from jax._src.scipy.special import gammaln
         from jax._src.sharding_impls import NamedSharding, canonicalize_sharding
         from jaxlib._jax import PjitFunction
@@ -281,8 +282,17 @@ def test_modules_below_packages_of_jax():
         entry = jax._src.tree_util._registry[dict]
         children, keys = entry.to_iter({"a": 1, "b": 2})
         print(list(children), keys, entry.from_iter(keys, [3, 4]))
+        flat, treedef = jax.tree.flatten((1, [2, 3]))
+        whole = jax.tree.structure((0, [{"a": 0, "b": 0}, (0, 0)]))
+        print(jax._src.tree_util.broadcast_flattened_prefix_with_treedef(flat, treedef, whole))
+        jax.monitoring.register_event_listener(print)
+        listeners = get_event_listeners()
+        record_event("told")
+        listeners.clear()
+        print(len(get_event_listeners()), with_places(lambda x, n: x + n, None, None, static_argnums=1)(1, 2))
         """) == ["[Array([0., 1.], dtype=float32)]", "True True True True None True False",
-                 "True True True False False", "[1, 2] ('a', 'b') {'a': 3, 'b': 4}"]
+                 "True True True False False", "[1, 2] ('a', 'b') {'a': 3, 'b': 4}",
+                 "[1, 2, 2, 3, 3]", "told", "1 3"]
 
 
 def test_packages_of_jax_have_no_packages_of_ours():

@@ -40,10 +40,20 @@ def treedef_is_strict_leaf(treedef: _public.PyTreeDef) -> bool:
     return treedef.num_nodes == treedef.num_leaves == 1
 
 
+def broadcast_flattened_prefix_with_treedef(
+    prefix_leaves: list[Any], prefix_treedef: _public.PyTreeDef, full_treedef: _public.PyTreeDef
+) -> list[Any]:
+    """The leaves of a prefix, each as often as the whole tree has leaves in its place. ValueError for what is none."""
+    places = prefix_treedef.flatten_up_to(full_treedef.unflatten([0] * full_treedef.num_leaves))
+    return [leaf for leaf, part in zip(prefix_leaves, places, strict=True)
+            for _ in range(_public.tree_structure(part).num_leaves)]
+
+
 def __getattr__(name: str) -> Any:
     return getattr(_public, name)
 
 
 __all__ = [
-    "broadcast_prefix", "equality_errors", "equality_errors_pytreedef", "prefix_errors", "treedef_is_strict_leaf",
+    "broadcast_flattened_prefix_with_treedef", "broadcast_prefix", "equality_errors", "equality_errors_pytreedef",
+    "prefix_errors", "treedef_is_strict_leaf",
 ]

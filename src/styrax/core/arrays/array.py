@@ -439,10 +439,10 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return (array[i] for i in range(self.aval.shape[0]))
 
     def _rows(self) -> Iterator[Array]:
-        device = self._live().device
+        device, values = self._live().device, self._value
         aval = self.aval.update(shape=self.aval.shape[1:])
         for i in range(self.aval.shape[0]):
-            row = device.client.put(self._value[i], aval, device)
+            row = device.client.put(values[i, ...], aval, device)
             row.committed = self.committed
             yield row
 
