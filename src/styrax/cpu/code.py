@@ -9,8 +9,8 @@ from ..compile.pipeline import debugging
 from ..compile.program import Program
 from ..core.settings import progress
 from . import butterflies, llvm, microkernels, runtime, tiles, turning
-from .executable import OWN_WORKSPACE
 from .frames import LONG
+from .interface import OWN_WORKSPACE
 from .outlining import outlined
 from .segments import Main
 from .units import Units

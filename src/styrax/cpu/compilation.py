@@ -15,7 +15,8 @@ from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from ..core.types.dims import Recorder
 from . import effort, libraries, llvm, microkernels, tiles
 from .code import begin, shown, text
-from .executable import QUEUED, Compiled, Interface
+from .executable import QUEUED, Compiled
+from .interface import Interface
 
 
 def compiled(closed: ClosedJaxpr, name: str, donated: Sequence[bool], sizes: Recorder | None) -> Compiled:

@@ -17,6 +17,7 @@ from ..core.settings import progress
 from ..core.tracing.trace import Tracer, get_aval, raise_leak
 from . import llvm, native_queue, runtime, stubs
 from .dispatch import make_caller
+from .interface import Interface
 from .units import Units
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ pool = runtime.pool
 QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue
 PLENTY = 1 << 62  # fuel for ever: what loops of unknown length have there
 QUEUED_BYTES = 16 << 20  # the same for programs whose sizes are known only when they are called
-OWN_WORKSPACE = 1 << 20  # bytes up to which a program asks for its workspace itself: so whoever calls it is done sooner
 OWNERS = 4  # references to a memory that its array and this call hold: in lists, variables and questions
 
 
@@ -123,27 +123,6 @@ def load(units: Units, name: str) -> llvm.Library:
         libraries.open_ahead()
     progress.stage = "machine code"
     return units.load(name)
-
-
-class Interface(NamedTuple):
-    """What who calls a program must know of it."""
-
-    name: str
-    generic: bool  # whether sizes are known only when it is called
-    arguments: int
-    live_inputs: list[int]  # the arguments that it reads or writes
-    in_bytes: int  # of all arguments, where sizes are known
-    out_bytes: list[int]
-    hollow: frozenset[int]  # results without memory
-    taken: dict[int, int]  # results that take over the memory of a donated argument: result number -> argument number
-    workspace: int  # bytes of memory for intermediate results, which the caller gives, or the program finds itself
-    fuelled: bool  # whether it has loops of unknown length, which are tried with the fuel of a short program
-    queued: bool  # whether it is known to take long
-
-    @property
-    def given_workspace(self) -> int:
-        """What of it the caller gives."""
-        return self.workspace if self.workspace > OWN_WORKSPACE else 0
 
 
 class Compiled(NamedTuple):

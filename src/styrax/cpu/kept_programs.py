@@ -26,7 +26,8 @@ from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.types.dims import Recorder
 from . import background, file_states, kept_kernels, libraries, llvm, llvm_library, runtime, store, tiles
-from .executable import Compiled, Interface, calls_libraries
+from .executable import Compiled, calls_libraries
+from .interface import Interface
 from .units import Units
 
 LARGE = 1 << 24  # bytes of constants, besides those of the jaxpr, from which a program is not kept
