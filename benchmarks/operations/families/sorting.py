@@ -43,7 +43,7 @@ add("digitize", lambda x, b: jnp.digitize(x, b), "1000 20:sorted", "20000 100:so
 add("unique with size", lambda x: jnp.unique(x, size=100, fill_value=0), "1000:int<100", "10000:int<100")
 add("unique with inverse", lambda x: jnp.unique(x, size=100, return_inverse=True, return_counts=True), "1000:int<100")
 add("unique rows", lambda x: jnp.unique(x, axis=0, size=9), "300,2:int<3")
-add("isin", lambda x, y: jnp.isin(x, y), "1000:int 50:int", "10000:int 500:int")
+add("isin", lambda x, y: jnp.isin(x, y), "1000:int 50:int", "10000:int 500:int", "300,200:u8 20:u8")
 add("intersect1d", lambda x, y: jnp.intersect1d(x, y, size=100, fill_value=-1), "500:int<300 500:int<300")
 add("union1d", lambda x, y: jnp.union1d(x, y, size=200, fill_value=-1), "500:int<100 500:int<100")
 add("setdiff1d", lambda x, y: jnp.setdiff1d(x, y, size=100, fill_value=-1), "500:int<100 50:int<100")
