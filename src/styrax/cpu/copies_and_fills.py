@@ -96,12 +96,7 @@ class Blocks:
             to, source = (self.op(f"getelementptr {memory_type(buffer.dtype)}, ptr "
                                   f"{self._at(buffer, self.arena.substitute(place, start, {}))}, i64 {low}")
                           for buffer, place in places)
-            if low.isdigit() and high.isdigit():
-                count = str(int(high) - int(low))
-                size = str(int(count) * store.buffer.dtype.itemsize)
-            else:
-                count = self.op(f"sub i64 {high}, {low}")
-                size = self.op(f"mul i64 {count}, {store.buffer.dtype.itemsize}")
+            size = self._bytes(store.buffer, low, high)
             self.writer.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
             self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
         return True
@@ -113,10 +108,18 @@ class Blocks:
         with self.writer.scope(statement=True):
             start = self.value(self.arena.substitute(store.offset, {s.var: self.arena.int(0)}, {}))
             to = self._at(store.buffer, self.op(f"add i64 {start}, {low}"))
-            count = self.op(f"sub i64 {high}, {low}")
-            size = self.op(f"mul i64 {count}, {store.buffer.dtype.itemsize}")
+            size = self._bytes(store.buffer, low, high)
             self.writer.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
             self.line(f"call void @llvm.memset.p0.i64(ptr {to}, i8 {byte}, i64 {size}, i1 false)")
+
+    def _bytes(self, buffer: Buffer, low: str, high: str) -> str:
+        """How many the elements of some turns have, of which there may be none."""
+        each = buffer.dtype.itemsize
+        if low.isdigit() and high.isdigit():
+            return str(max(int(high) - int(low), 0) * each)
+        self.writer.declare("declare i64 @llvm.smax.i64(i64, i64)")
+        count = self.op(f"call i64 @llvm.smax.i64(i64 {self.op(f'sub i64 {high}, {low}')}, i64 0)")
+        return self.op(f"mul i64 {count}, {each}")
 
     def _at(self, buffer: Buffer, place: Expr | str) -> str:
         """The address of an element."""

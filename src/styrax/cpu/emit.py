@@ -49,7 +49,7 @@ class Function:
     def run(self, body: Sequence[Statement]) -> None:
         for s in body:
             if isinstance(s, loopir.Open):
-                self.values.meet(s.accumulator, body)
+                self.values.note_compared(s.accumulator, body)
             _WRITERS[type(s)](self, s)
 
     def _pack(self, s: loopir.Pack) -> None:

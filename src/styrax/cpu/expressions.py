@@ -124,7 +124,7 @@ class Values:
             own = f"i{8 * min(usual, self.compared.get(t, usual))}"
         return vector(own, lanes)
 
-    def meet(self, accumulator: Accumulator, body: Sequence[Statement]) -> None:
+    def note_compared(self, accumulator: Accumulator, body: Sequence[Statement]) -> None:
         """Takes down how wide what an accumulator of booleans folds is compared."""
         if all(t.dtype == BOOL for t in accumulator.targets):
             values = [v for s in statements(body) if isinstance(s, Fold) and s.accumulator is accumulator

@@ -219,7 +219,8 @@ class Jam:
     def first_row(self, e: Expr) -> Expr | None:
         """The place of the first row of the first tile, if the rows make up tiles."""
         (place,) = e.args
-        if self.lane is None or self.count % max(self.height(e), 1) or any(
+        height = 0 if self.lane is None else self.height(e)
+        if self.lane is None or height < 2 or self.count % height or any(
                 a.op == "guard" for a in (place, *place.args)):
             return None
         down, along = coefficient(self.arena, place, self.var), coefficient(self.arena, place, self.lane.var)

@@ -40,8 +40,8 @@ class Keys:
     def __init__(self, dtype: np.dtype, last: bool):
         self.half, self.dtype = dtype, np.dtype(np.uint16 if last else np.int16)
         infinity = int(np.asarray(np.inf, dtype).view(np.uint16))
-        self.shift = infinity + 1 if last else 0x7FFF - infinity  # with which the least number, or the greatest, is
-        # the first or last integer, and NaNs wrap around
+        # with it, the least number is the first integer, or the greatest the last, and NaNs wrap around
+        self.shift = infinity + 1 if last else 0x7FFF - infinity
 
     def of(self, b: Scalars, x: Expr) -> Expr:
         """The key of a half."""
