@@ -50,27 +50,27 @@ def register_scalar_listener(callback: Listener) -> None:
 
 def _unregister(kind: str, callback: Listener) -> None:
     if callback not in listeners[kind]:
-        raise ValueError(f"{callback} is not registered")
+        raise AssertionError(f"{callback} is not registered")
     listeners[kind].remove(callback)
 
 
 def unregister_event_listener(callback: Listener) -> None:
-    """Ends what `register_event_listener` began. ValueError for a function that is not registered."""
+    """Ends what `register_event_listener` began. AssertionError for a function that is not registered."""
     _unregister("event", callback)
 
 
 def unregister_event_duration_listener(callback: Listener) -> None:
-    """Ends what `register_event_duration_secs_listener` began. ValueError for a function that is not registered."""
+    """Ends what `register_event_duration_secs_listener` began. AssertionError for a function that is not registered."""
     _unregister("duration", callback)
 
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Ends what `register_event_time_span_listener` began. ValueError for a function that is not registered."""
+    """Ends what `register_event_time_span_listener` began. AssertionError for a function that is not registered."""
     _unregister("time_span", callback)
 
 
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Ends what `register_scalar_listener` began. ValueError for a function that is not registered."""
+    """Ends what `register_scalar_listener` began. AssertionError for a function that is not registered."""
     _unregister("scalar", callback)
 
 

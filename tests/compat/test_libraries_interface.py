@@ -375,6 +375,8 @@ def test_profiler_and_monitoring(tmp_path):
     monitoring.record_event_duration_secs("/x", 0.5, key="v")
     monitoring.unregister_event_duration_listener(listener)
     monitoring.record_event_duration_secs("/y", 1.0)
+    with pytest.raises(AssertionError, match="not registered"):
+        monitoring.unregister_event_duration_listener(listener)
     assert seen == [("/x", 0.5, {"key": "v"})]
 
 

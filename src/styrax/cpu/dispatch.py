@@ -265,7 +265,7 @@ def _define(source: str) -> None:
     python = _python[0]
     # Compiled in the first call of a process without a cache: 2 ms like this, 13 ms optimised, which
     # would save 5 ns per call.
-    library = llvm.load(source, "dispatch", symbols=python.used, level=-1)
+    library = llvm.load(source, "dispatch", symbols=python.used, level=llvm.BARE)
     python.libraries.append(library)
     if "get_buffer" in library.symbols:
         buffer_protocol.install(library)

@@ -26,6 +26,7 @@ PIPELINE_VERSION = 6
 # own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.
 BRIEF = -2  # the least that is needed, and fast code generation: for code that runs only for an instant, or at first
 BRIEFEST = -3  # with fast register allocation, too
+BARE = -4  # without any passes, too: for text that is as it should be
 CALLING = -1  # as `BRIEF`, for code that leaves most of the work to functions that it calls, which are of level 1
 _TIDY = {1: ("SROA", "InstCombine", "SimplifyCFG")} | dict.fromkeys((CALLING, BRIEF, BRIEFEST), ("SROA",))
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...parallel.axes import auto_axes, explicit_axes
 from ...transforms import jit_rules as _own
 from ...transforms.jit import jit
-
-_UNSPECIFIED: Any = object()
+from ...transforms.jit_rules import UNSPECIFIED
 
 
 def pjit(
-    fun: Callable[..., Any], in_shardings: Any = _UNSPECIFIED, out_shardings: Any = _UNSPECIFIED, **options: Any
+    fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None, **options: Any
 ) -> Any:
-    """`jit`, whose shardings may be given by place."""
-    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    return jit(fun, **{name: x for name, x in given.items() if x is not _UNSPECIFIED}, **options)
+    """`jit`, whose shardings and static arguments may be given by place."""
+    return jit(fun, in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums, **options)
 
 
 def __getattr__(name: str) -> Any:
