@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # programs from the disk need no compiler
     from ..compile.program import Panels
 
 PREFIX = "panels"
-STEPS = 24  # of b at most: 48 KB of 32 columns, which stay in the second cache with the blocks of a
+STEPS = 32  # of b at most: 64 KB of 32 columns, which stay in the second cache with the blocks of a
 BLOCKS = 16  # of rows that a call may have
 LINE = 64  # bytes of a cache line
 NARROW = {"bf16": "bfloat", "f16": "half"}

@@ -1,6 +1,7 @@
 """Panels of a right operand that a thread packs as it comes to them, in memory of its own: see `panels`.
 
-The left operand stays in the second cache meanwhile, the panel does until the kernel has multiplied it with all rows.
+The panel stays in the second cache until the kernel has multiplied it with all rows, which are read again for each
+panel: out of caches that threads share, where they are many. That costs less than packed panels in memory would.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from .panels import UINT32, steps, terms_of_word, word, words, words_of_step
 if TYPE_CHECKING:
     from .builder import Builder, Nest
 
-NEAR = 1 << 18  # bytes of a panel that stays in the second cache,
-GROUP = 1 << 20  # and of the left operand that does while panels pass
+NEAR = 1 << 19  # bytes of a panel that stays in the second cache,
+FAR = 1 << 22  # and of a left operand that stays in the third, for kernels that are not faster than it
+GROUP = 1 << 20  # bytes of the left operand that stay in the second cache while packed panels pass
 SHARES = 16  # panels from which threads share them alone
 
 
-def pays(rows: int, panel: int, panels: int, one_call: bool) -> bool:
+def pays(rows: int, panel: int, panels: int, one_call: bool, most: int = FAR) -> bool:
     """Whether panels are packed as they pass. `rows`, `panel`: bytes of the left operand and of a panel; `one_call`:
-    whether a call of the kernel multiplies a panel with all rows."""
-    return rows <= GROUP and panel <= NEAR and (one_call or panels >= SHARES)
+    whether a call of the kernel multiplies a panel with all rows; `most`: bytes of rows from where it reads quickly."""
+    return rows <= most and panel <= NEAR and (one_call or panels >= SHARES)
 
 
 def panel(nest: Nest, right: Value, c: Expr, first: Expr, parts: int, width: int, dtype: np.dtype) -> Stored:

@@ -67,7 +67,8 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Stored, right: Stored,
     else:
         left = panels.blocks(b, left, EDGE, left.dtype)
         row, advance, block = STEP, EDGE * STEP, steps * EDGE * STEP
-    passing = passing_panels.pays(blocks * EDGE * k * size, steps * PANEL, columns, blocks <= BLOCKS)
+    passing = passing_panels.pays(blocks * EDGE * k * size, steps * PANEL, columns, blocks <= BLOCKS,
+                                  passing_panels.GROUP)
     packed = None if passing else panels.panels(b, right, 2, 16, right.dtype)
     pieces = -(-blocks // min(BLOCKS, max(1, passing_panels.GROUP // (EDGE * k * size))))
     together = -(-blocks // pieces)
