@@ -39,6 +39,7 @@ _TYPES = {4: "float", 8: "double"}
 _NAME = re.compile(r"pass_(\d+)_(pairs|apart)_(pairs|apart|turned)_(some|none)_(4|8)_(\d+)")
 _ANY = re.compile(r"pass_(\d+)_any_(4|8)_(\d+)")
 WRITTEN_OUT = 13  # the largest radix whose butterfly is straight-line code
+TOGETHER = 4, 2  # radices whose passes of any kind are one function
 _COUNTS = ("m", "stride", "width", "source_unit", "source_part", "source_exchanged", "target_unit", "target_part",
            "target_exchanged", "turns_unit", "turns_part")
 
@@ -165,14 +166,18 @@ class _Pass(_Block):
     def __init__(self, symbol: str, radix: int, source: str, target: str, factors: bool, size: int, lanes: int):
         super().__init__(size, lanes)
         self.symbol, self.radix, self.source, self.target, self.factors = symbol, radix, source, target, factors
+        self.linkage, self.points = "", str(radix)  # (the radix as an operand)
 
     def text(self) -> str:
         self.body()
         intrinsic = f"@llvm.fmuladd.{suffix(self.t, self.lanes)}"
-        counts = ", ".join(f"i64 %{name}" for name in _COUNTS)
         return "\n".join([f"declare {self.v} {intrinsic}({self.v}, {self.v}, {self.v})", *self.constants(),
-                          f"define void @{self.symbol}(ptr %source, ptr %target, ptr %factors, ptr %turns, {counts}, "
-                          f"{self.t} %scale) nounwind {{", *self.lines, "  ret void", "}"])
+                          f"define {self.linkage}void @{self.symbol}({self.parameters()}) nounwind {{", *self.lines,
+                          "  ret void", "}"])
+
+    def parameters(self) -> str:
+        counts = ", ".join(f"i64 %{name}" for name in _COUNTS)
+        return f"ptr %source, ptr %target, ptr %factors, ptr %turns, {counts}, {self.t} %scale"
 
     def constants(self) -> list[str]:
         """The lines of what stands before the function."""
@@ -323,9 +328,9 @@ class _LoopedPass(_Pass, ABC):
         self.across = {end: self.op(f"mul i64 %stride, %{end}_unit") for end in ends}
         self.step = self.op(f"mul i64 %m, {self.across['source']}")
         self.flags = {end: self._mask(f"%{end}_exchanged") for end in ends if self.numbers.get(end) == 2}
-        self.behind = self.op(f"mul i64 %m, {self.radix}")  # the imaginary parts of factors
+        self.behind = self.op(f"mul i64 %m, {self.points}")  # the imaginary parts of factors
         self.lines += ["  br label %next_p", "next_p:", "  %p = phi i64 [ 0, %entry ], [ %p1, %end_q ]"]
-        self.row = self.op(f"mul i64 %p, {self.radix}")
+        self.row = self.op(f"mul i64 %p, {self.points}")
         self.first = {"source": self.op(f"mul i64 %p, {self.across['source']}")}
         self.first |= {end: self.op(f"mul i64 {self.row}, {self.across[end]}") for end in ends[1:]}
         self.lines += ["  br label %next_q", "next_q:", "  %q = phi i64 [ 0, %next_p ], [ %q1, %end_lanes ]"]
@@ -390,10 +395,25 @@ class _LoopedPass(_Pass, ABC):
 
 class _AnyPass(_LoopedPass):
     """A pass between ends of any kind, in the middle or the last: what differs is asked at each point. A program that
-    may run once has this function compiled for all of a radix."""
+    may run once has this function compiled for all of a radix, or of several: each has a function of its own then,
+    which calls it."""
 
-    def __init__(self, symbol: str, radix: int, size: int, lanes: int):
-        super().__init__(symbol, radix, "pairs", "pairs", True, size, lanes)
+    def __init__(self, radices: Sequence[int], size: int, lanes: int):
+        self.names = [any_name(r, size, lanes) for r in radices]
+        self.radices, self.several = radices, len(radices) > 1
+        super().__init__("pass_of_radix" if self.several else self.names[0], max(radices), "pairs", "pairs", True, size,
+                         lanes)
+        if self.several:
+            self.linkage, self.points = "internal ", "%radix"
+
+    def text(self) -> str:
+        given = super().parameters()
+        calls = [f"define void @{name}({given}) nounwind {{\n  call void @{self.symbol}({given}, i64 {radix})\n"
+                 "  ret void\n}" for name, radix in zip(self.names, self.radices, strict=True) if self.several]
+        return "\n".join((super().text(), *calls))
+
+    def parameters(self) -> str:
+        return super().parameters() + (", i64 %radix" if self.several else "")
 
     def ends(self) -> Sequence[str]:
         return ("source", "target", "turns")
@@ -407,11 +427,17 @@ class _AnyPass(_LoopedPass):
     def butterfly(self) -> None:
         self.lines += ["  br label %gather", "gather:", "  %j = phi i64 [ 0, %next_lanes ], [ %j1, %read ]"]
         self._keep(self._read(), self.op("mul i64 %j, 2"))
-        self._again("j", 1, str(self.radix), "gather", "transform")
-        values = self.dft([self._pair(self._kept(str(2 * j), 2)) for j in range(self.radix)])
-        for k, value in enumerate(values):
-            self._keep(value, str(2 * k))
-        self.lines += ["  br label %next_k", "next_k:", "  %k = phi i64 [ 0, %transform ], [ %k1, %written ]"]
+        self._again("j", 1, self.points, "gather", "transform")
+        others = " ".join(f"i64 {r}, label %radix{r}" for r in self.radices[1:])
+        self.lines.append(f"  switch i64 {self.points}, label %radix{self.radices[0]} [{others}]")
+        for radix in self.radices:
+            self.lines.append(f"radix{radix}:")
+            values = self.dft([self._pair(self._kept(str(2 * j), 2)) for j in range(radix)])
+            for k, value in enumerate(values):
+                self._keep(value, str(2 * k))
+            self.lines.append("  br label %transformed")
+        self.lines += ["transformed:", "  br label %next_k",
+                       "next_k:", "  %k = phi i64 [ 0, %transformed ], [ %k1, %written ]"]
         plain = self._pair(self._kept(self.op("mul i64 %k, 2"), 2))
         self.lines += ["  br i1 %last, label %scale_it, label %in_the_middle", "scale_it:"]
         scaled = self.mul(plain[0], self.by), self.mul(plain[1], self.by)
@@ -424,7 +450,7 @@ class _AnyPass(_LoopedPass):
         turn = self.times(made, self._apart(self._start("turns", "%k"), self.at["turns"], "%turns_part"))
         self.lines += ["  br label %write", "write:"]
         self._write(self._either(("made", made), ("turn", turn)))
-        self._again("k", 1, str(self.radix), "next_k", "end_k")
+        self._again("k", 1, self.points, "next_k", "end_k")
 
     def _either(self, *found: tuple[str, Pair]) -> Pair:
         """The complex number that the block before this one has found."""
@@ -508,20 +534,32 @@ def any_kind(symbol: str) -> str:
     found = _NAME.fullmatch(symbol)
     if found is None or int(found[1]) > WRITTEN_OUT:
         return symbol
-    return f"pass_{found[1]}_any_{found[5]}_{found[6]}"
+    return any_name(*map(int, (found[1], found[5], found[6])))
+
+
+def any_name(radix: int, size: int, lanes: int) -> str:
+    return f"pass_{radix}_any_{size}_{lanes}"
+
+
+def home(symbol: str) -> str:
+    """The function whose module has this one: lengths that are powers of two have passes of both radices."""
+    found = _ANY.fullmatch(symbol)
+    if found is None or int(found[1]) not in TOGETHER:
+        return symbol
+    return any_name(TOGETHER[0], int(found[2]), int(found[3]))
 
 
 def source(symbol: str) -> str | None:
     """The text of a pass."""
     if found := _ANY.fullmatch(symbol):
-        return _AnyPass(symbol, *map(int, found.groups())).text()
+        radix, size, lanes = map(int, found.groups())
+        return _AnyPass(TOGETHER if radix in TOGETHER else (radix,), size, lanes).text()
     found = _NAME.fullmatch(symbol)
     if found is None:
         return None
-    radix, begin, end, factors, size, lanes = found.groups()
-    kind = _PrimePass if int(radix) > WRITTEN_OUT else _Pass
-    return kind(symbol, int(radix), begin, end, factors == "some", int(size), int(lanes)).text()
+    kind = _PrimePass if int(found[1]) > WRITTEN_OUT else _Pass
+    return kind(symbol, int(found[1]), found[2], found[3], found[4] == "some", int(found[5]), int(found[6])).text()
 
 
 # Spilled registers cost their loops, which wait for memory, little.
-family = Family("pass", source, llvm.BRIEFEST, any_kind)
+family = Family("pass", source, llvm.BRIEFEST, any_kind, home)

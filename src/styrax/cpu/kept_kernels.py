@@ -19,10 +19,10 @@ def load(ir_text: str, symbol: str, level: int) -> llvm.Library:
     return library
 
 
-def also(symbol: str, own: str, brief: bool) -> None:
-    """The function that is asked for by the name `symbol` is that of its `own` name."""
-    if symbol != own and (own, brief) in _keys:
-        _keys[symbol, brief] = _keys[own, brief]
+def also(symbol: str, own: str, home: str, brief: bool) -> None:
+    """The function that is asked for by the name `symbol` is that of its `own` name in the module of `home`."""
+    if symbol != home and (home, brief) in _keys:
+        _keys[symbol, brief] = _keys[home, brief][0], own
 
 
 def keys(symbols: Iterable[str]) -> dict[Name, Kept]:

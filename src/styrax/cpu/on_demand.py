@@ -13,17 +13,22 @@ from .ahead import Ahead
 
 Wanted = tuple[str, int]  # a function, and LLVM's effort
 Source = Callable[[str], str | None]
+Name = Callable[[str], str]  # of another function
+
+
+def _same(symbol: str) -> str:
+    return symbol
 
 
 class Family:
     """Functions whose names begin with a prefix. `source` gives the text of one by its whole name, None for no name of
     the family or nothing that this host has. Code of level `BRIEF` and below calls such of level `brief`: those whose
-    names `quick` gives for theirs, with the same results and arguments, of which fewer have to be compiled."""
+    names `quick` gives for theirs, with the same results and arguments, of which fewer have to be compiled. Those for
+    which `home` gives one name stand in one module, that of the function of this name."""
 
-    def __init__(self, prefix: str, source: Source, brief: int = llvm.BRIEF,
-                 quick: Callable[[str], str] = lambda symbol: symbol):
+    def __init__(self, prefix: str, source: Source, brief: int = llvm.BRIEF, quick: Name = _same, home: Name = _same):
         self._prefix, self._brief = f"{prefix}_", brief
-        self._source, self._quick = source, quick
+        self._source, self._quick, self._home = source, quick, home
         self.ahead: Ahead[Wanted, llvm.Library | None] = Ahead(self._compiled, llvm.CompileError)
         llvm.add_resolver(self.address)
         llvm.add_resolver(lambda symbol: self.address(symbol, brief), brief=True)
@@ -36,7 +41,7 @@ class Family:
         brief, level = level <= llvm.BRIEF, max(level, 1)
         if brief:
             level, wanted = self._brief, set(map(self._quick, wanted))
-        self.ahead.announce([(s, level) for s in sorted(wanted)], threads)
+        self.ahead.announce([(s, level) for s in sorted(set(map(self._home, wanted)))], threads)
 
     def address(self, symbol: str, level: int = 1) -> int | None:
         """Where a function is; None where there is none of this name."""
@@ -44,9 +49,10 @@ class Family:
             return None
         brief = level <= llvm.BRIEF
         own = self._quick(symbol) if brief else symbol
+        home = self._home(own)
         with background.Work():
-            library = self.ahead.get((own, level))
-        kept_kernels.also(symbol, own, brief)
+            library = self.ahead.get((home, level))
+        kept_kernels.also(symbol, own, home, brief)
         return None if library is None else library.address(own)
 
     def _compiled(self, wanted: Wanted) -> llvm.Library | None:

@@ -25,6 +25,7 @@ from .. import factor_rules, sharding_rules
 from ..casting import convert_element_type
 from ..elementwise.arithmetic import mul
 from ..elementwise.functions import conj
+from .lines import fft_loops
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
@@ -164,8 +165,6 @@ def _check_length(fft_type: FftType, fft_lengths: tuple[int, ...]) -> None:
 
 
 def _loops(b: Builder, x: Value, **params: Any) -> Value:
-    from .lines import fft_loops  # (only programs with transforms need it)
-
     _check_length(**params)
     return fft_loops(b, x, **params)
 
