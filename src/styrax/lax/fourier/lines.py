@@ -112,6 +112,7 @@ def _along_columns(b: Builder, x: Value, axis: int, kind: _Kind) -> Value:
         flat = b.reshaped(x, (outer, n, columns))
         return b.reshaped(_along_columns(b, flat, 1, kind), shape)
     width = _width(b, columns, kind.part, n)
+    begin(b, n, width, kind.part, "pairs", "pairs")
     x = b.in_memory(x)
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
@@ -137,6 +138,7 @@ def _along_rows(b: Builder, x: Value, kind: _Kind, count: Index) -> Value:
                                                     Pairs(outs[0], at, 1, kind.inverse), kind.scale)
 
         return b.reshaped(b.nest([((count, n), x.dtype)], each)[0], shape)
+    begin(b, n, width, kind.part, "apart", "apart")
     numbers, length = b.numbers(flat), 2 * n
 
     def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
@@ -151,16 +153,22 @@ def _along_rows(b: Builder, x: Value, kind: _Kind, count: Index) -> Value:
     return b.reshaped(b.pairs(b.nest([((count, length), kind.part)], body)[0]), shape)
 
 
+def _begin_grid(b: Builder, part: np.dtype, rows: int, columns: int) -> tuple[int, int]:
+    """How many columns and rows are taken at once. What transforms them is compiled from now on."""
+    width, turned = _width(b, columns, part, rows), _width(b, rows, part, columns)
+    begin(b, rows, width, part, "pairs", "turned")
+    begin(b, columns, turned, part, "apart", "pairs")
+    return width, turned
+
+
 def _along_grid(b: Builder, x: Value, kind: _Kind, count: Index, rows: int, columns: int) -> Value:
     """Along the last axis, each line as a matrix: first its columns, then its rows."""
     lead, part, n = x.shape[:-1], kind.part, rows * columns
     if len(lead) != 1:
         shape = x.shape
         return b.reshaped(_along_grid(b, b.reshaped(x, (count, n)), kind, count, rows, columns), shape)
+    width, turned = _begin_grid(b, part, rows, columns)
     x = b.in_memory(x)
-    width, turned = _width(b, columns, part, rows), _width(b, rows, part, columns)
-    begin(b, rows, width, part, "pairs", "turned")
-    begin(b, columns, turned, part, "apart", "pairs")
     factors = b.constant(grid_factors(rows, columns, part))
 
     def by_columns(nest: Nest, line: Expr, column: Expr, target: Value, at: Expr) -> None:
@@ -213,6 +221,9 @@ def _convolution(b: Builder, x: Value, kind: _Kind) -> Value:
     n = x.shape[axis]
     assert isinstance(n, int)
     length = lengths.convolution_length(n)
+    grid = lengths.split(length)
+    assert grid is not None
+    _begin_grid(b, kind.part, *grid)
     chirp, kernel = map(b.constant, chirps(n, length, kind.part))
     longer = (*x.shape[:axis], length, *x.shape[axis + 1:])
     zero = b.const(0, dtype)

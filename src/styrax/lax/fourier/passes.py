@@ -218,7 +218,9 @@ def _symbol(radix: int, source: str, target: str, last: bool, dtype: np.dtype, l
 
 
 def begin(b: Builder, length: int, width: int, dtype: np.dtype, source: str, target: str) -> None:
-    """Has the functions compiled that `Lines` of a smooth length will call, while their tables are being made."""
+    """Has the functions compiled that `Lines` of a length will call, while their tables are being made."""
+    if not is_smooth(length):
+        length, source, target = convolution_length(length), "apart", "apart"
     steps, lanes = radices(length), min(width, b.vector_bytes // dtype.itemsize)
     ends = [source, *["apart"] * (len(steps) - 1), target]
     for i, radix in enumerate(steps, 1):
