@@ -67,6 +67,9 @@ add("tridiagonal systems, many of them", lambda l, d, u, b: lax.linalg.tridiagon
     "300,64:unit 300,64:pos 300,64:unit 300,64")
 add("tridiagonal systems, one for many", lambda l, d, u, b: lax.linalg.tridiagonal_solve(l, d + 4, u, b),
     "64:unit 64:pos 64:unit 64,64")
+add("tridiagonal systems, one after the other", lambda l, d, u, b: lax.fori_loop(
+    0, 20, lambda i, x: lax.linalg.tridiagonal_solve(l, d + 4, u, x[:, None])[:, 0], b),
+    "200:unit 200:pos 200:unit 200")
 add("toeplitz product", lambda c, x: scipy_linalg.toeplitz(c) @ x, "200 200")
 add("solve_sylvester", lambda a, b, c: scipy_linalg.solve_sylvester(a, b, c), "8,8:spd 8,8:spd 8,8", loose=20)
 add("householder_product", lambda a, t: lax.linalg.householder_product(a, t), "20,10 10:unit")

@@ -1,5 +1,5 @@
-"""Scalar replacement: small temporary arrays whose elements are all named by number become scalars, which live in
-registers.
+"""Scalar replacement: small temporary or private arrays whose elements are all named by number become scalars, which
+live in registers.
 
 The state of a model of three equations goes from turn to turn of its loop without a detour through memory. Before, and
 after:
@@ -40,6 +40,7 @@ from ..ir.loopir import (
     Let,
     Loop,
     LoopKind,
+    Scratch,
     Set,
     Statement,
     Store,
@@ -103,19 +104,21 @@ class _Uses:
         self.refused: set[Buffer] = {*placement.aliases, *placement.aliases.values()}
 
     def replaceable(self, body: Sequence[Statement]) -> frozenset[Buffer]:
-        self._look(body, spread=False)
+        self._look(body, None)
         return frozenset(b for b in self.found - self.refused if self._is_small(b))
 
     def _is_small(self, buffer: Buffer) -> bool:
-        return (buffer.kind is BufferKind.TEMP and isinstance(buffer.size, int) and buffer.size <= MOST
-                and not is_complex(buffer.dtype) and buffer.dtype not in NARROW_INTS)
+        return (buffer.kind in (BufferKind.TEMP, BufferKind.SCRATCH) and isinstance(buffer.size, int)
+                and buffer.size <= MOST and not is_complex(buffer.dtype) and buffer.dtype not in NARROW_INTS)
 
-    def _look(self, body: Sequence[Statement], spread: bool) -> None:
-        """Looks at statements; those that are `spread` over lanes or threads must not write what is replaced."""
+    def _look(self, body: Sequence[Statement], own: frozenset[Buffer] | None) -> None:
+        """Looks at statements. Those that are spread over lanes or threads may write no scalars but their `own`."""
+        if own is not None:
+            own |= {s.buffer for s in body if isinstance(s, Scratch)}
         for s in body:
             for buffer, place, count in _accesses(s):
                 self.found.add(buffer)
-                if spread or not _named(buffer, place, count):
+                if own is not None and buffer not in own or not _named(buffer, place, count):
                     self.refused.add(buffer)
             self.refused.update(_passed(s))
             for e in s.exprs():
@@ -124,7 +127,7 @@ class _Uses:
                         self.refused.add(n.attr[0])
             over = isinstance(s, Together) or isinstance(s, Loop) and (s.parallel or s.kind is not LoopKind.SERIAL)
             for inner in s.bodies():
-                self._look(inner, spread or over)
+                self._look(inner, frozenset() if over else own)
 
 
 class _Replacement:
@@ -141,8 +144,8 @@ class _Replacement:
     # -- which statements use what ---------------------------------------------------------------------------
     def _own(self, s: Statement) -> frozenset[Buffer]:
         """The buffers to be replaced that a statement itself names."""
-        read = frozenset().union(*[e.reads for e in s.exprs()])
-        return self.gone & (read | {buffer for buffer, _, _ in _accesses(s)})
+        named = {s.buffer} if isinstance(s, Scratch) else {buffer for buffer, _, _ in _accesses(s)}
+        return self.gone & named.union(*[e.reads for e in s.exprs()])
 
     def _uses(self, s: Statement) -> frozenset[Buffer]:
         """The same with the statements inside."""
@@ -225,6 +228,8 @@ class _Replacement:
     def statement(self, s: Statement) -> list[Statement]:
         if not self._uses(s):
             return [s]
+        if isinstance(s, Scratch):
+            return []
         if isinstance(s, Copy):
             return self._copied(s)
         if isinstance(s, Store):

@@ -126,12 +126,15 @@ def _systems_at_once(b: Builder, rhs: Value) -> int:
 
 class _Systems:
     """Elimination with exchanges of neighbouring rows (LAPACK's `gtsv`), by which a row has two elements right of the
-    diagonal; then substitution."""
+    diagonal; then substitution. What one row leaves for the next has a place of its own, which is a register where
+    there is one system with one right-hand side."""
 
-    def __init__(self, b: Builder, nest: Nest, n: Index, dtype: Any, width: int):
-        self.b, self.nest, self.n, self.dtype, self.width = b, nest, n, dtype, width
+    def __init__(self, b: Builder, nest: Nest, n: Index, k: Index, dtype: Any, width: int):
+        self.b, self.nest, self.n, self.k, self.dtype, self.width = b, nest, n, k, dtype, width
         self.diagonal, self.next, self.far = (self.scratch(n) for _ in range(3))
         self.factor, self.stays, self.flawed = self.scratch(), self.scratch(dtype=BOOL), self.scratch(dtype=BOOL)
+        self.pivot, self.beside = self.scratch(), self.scratch()  # of the row that is eliminated with
+        self.side, self.other_side = self.scratch(k), self.scratch(k)
 
     def scratch(self, *shape: Index, dtype: Any = None) -> Value:
         return self.nest.scratch((*shape, self.width), self.dtype if dtype is None else dtype)
@@ -145,9 +148,23 @@ class _Systems:
         """A loop over the systems."""
         return lanes(self.b, self.nest, self.width, self.width)
 
-    def each(self) -> AbstractContextManager[tuple[Value, Callable[[Expr], tuple[Any, ...]], Expr]]:
-        """A loop over the right-hand sides: where they are, the place of an element by its row, and the system."""
+    def each(self) -> AbstractContextManager[tuple[Value, Callable[[Expr], tuple[Any, ...]], tuple[Expr, Expr]]]:
+        """A loop over the right-hand sides: where they are, the place of an element by its row, and the side and the
+        system."""
         raise NotImplementedError
+
+    def put(self, stores: Sequence[tuple[Value, Sequence[Any], Expr]], alone: bool) -> None:
+        """Stores what is computed before any of it. `alone`: not for lanes, so that scalars can replace memory."""
+        if not alone:
+            self.nest.together(stores)
+            return
+        values = [self.nest.let(value) for _, _, value in stores]
+        for (target, index, _), value in zip(stores, values, strict=True):
+            self.nest.store(target, index, value)
+
+    @property
+    def one_side(self) -> bool:
+        return self.width == 1 and isinstance(self.k, int) and self.k == 1
 
     def size(self, x: Expr) -> Expr:
         """What pivots are chosen by: of complex numbers, as LAPACK does, the sum of both parts."""
@@ -156,45 +173,54 @@ class _Systems:
 
     def eliminate(self, low: Callable[[Expr, Expr], Expr]) -> None:
         """`low`: an element below the diagonal by its row and its system."""
-        b, nest = self.b, self.nest
-        zero = b.const(0, self.dtype)
+        b, nest, alone = self.b, self.nest, self.width == 1
+        zero, start = b.const(0, self.dtype), b.int(0)
         with self.lanes() as lane:
-            nest.store(self.flawed, (lane,), b.const(False, BOOL))
+            self.put([(self.flawed, (lane,), b.const(False, BOOL)),
+                      (self.pivot, (lane,), self.diagonal.at((start, lane))),
+                      (self.beside, (lane,), self.next.at((start, lane)))], alone)
+        with self.each() as (x, place, (column, lane)):
+            nest.store(self.side, (column, lane), x.at(place(start)))
         with nest.loop(self.rows(1)) as i:
             j = nest.let(b.iadd(i, 1))
             with self.lanes() as lane:
                 here, there = (i, lane), (j, lane)
-                p, q, l = self.diagonal.at(here), self.next.at(here), low(j, lane)
+                p, q, l = self.pivot.at((lane,)), self.beside.at((lane,)), low(j, lane)
                 d, u = self.diagonal.at(there), self.next.at(there)
                 stay = b.ge(self.size(p), self.size(l))
                 pivot, second, third = b.select(stay, p, l), b.select(stay, q, d), b.select(stay, zero, u)
                 factor = b.div(b.select(stay, l, p), pivot)
                 flawed = b.or_(self.flawed.at((lane,)), b.eq(pivot, zero))
-                nest.together([
+                self.put([
                     (self.factor, (lane,), factor), (self.stays, (lane,), stay), (self.flawed, (lane,), flawed),
                     (self.diagonal, here, pivot), (self.next, here, second), (self.far, here, third),
-                    (self.diagonal, there, b.sub(b.select(stay, d, q), b.mul(factor, second))),
-                    (self.next, there, b.sub(b.select(stay, u, zero), b.mul(factor, third)))])
-            with self.each() as (x, place, lane):
-                stay, first, other = self.stays.at((lane,)), x.at(place(i)), x.at(place(j))
+                    (self.pivot, (lane,), b.sub(b.select(stay, d, q), b.mul(factor, second))),
+                    (self.beside, (lane,), b.sub(b.select(stay, u, zero), b.mul(factor, third)))], alone)
+            with self.each() as (x, place, (column, lane)):
+                stay, first, other = self.stays.at((lane,)), self.side.at((column, lane)), x.at(place(j))
                 kept = b.select(stay, first, other)
                 left = b.sub(b.select(stay, other, first), b.mul(self.factor.at((lane,)), kept))
-                nest.together([(x, place(i), kept), (x, place(j), left)])
+                self.put([(x, place(i), kept), (self.side, (column, lane), left)], self.one_side)
         last = nest.let(b.isub(self.n, 1))
         with self.lanes() as lane:  # division by NaN spoils the solutions of a flawed system
-            pivot = self.diagonal.at((last, lane))
+            pivot = self.pivot.at((lane,))
             flawed = b.or_(self.flawed.at((lane,)), b.eq(pivot, zero))
             nest.store(self.diagonal, (last, lane), b.select(flawed, nan_of(b, self.dtype), pivot))
+        with self.each() as (x, place, (column, lane)):
+            nest.store(x, place(last), self.side.at((column, lane)))
 
     def substitute(self) -> None:
         b, nest = self.b, self.nest
 
         def solve(i: Expr, terms: int) -> None:
-            with self.each() as (x, place, lane):
-                value = x.at(place(i))
-                for step, factors in enumerate((self.next, self.far)[:terms], 1):
-                    value = b.sub(value, b.mul(factors.at((i, lane)), x.at(place(b.iadd(i, step)))))
-                nest.store(x, place(i), b.div(value, self.diagonal.at((i, lane))))
+            with self.each() as (x, place, (column, lane)):
+                value, at = x.at(place(i)), (column, lane)
+                found = self.side.at(at), self.other_side.at(at)  # the rows below
+                for factors, below in list(zip((self.next, self.far), found, strict=True))[:terms]:
+                    value = b.sub(value, b.mul(factors.at((i, lane)), below))
+                result = b.div(value, self.diagonal.at((i, lane)))
+                shifted = [(self.other_side, at, found[0])] if terms else []
+                self.put([*shifted, (x, place(i), result), (self.side, at, result)], self.one_side)
 
         solve(nest.let(b.isub(self.n, 1)), 0)
         with nest.loop(b.min(b.index(self.rows(1)), b.int(1))):
@@ -207,16 +233,15 @@ class _Columns(_Systems):
     """One system: right-hand sides are lanes."""
 
     def __init__(self, b: Builder, nest: Nest, n: Index, k: Index, out: Value, at: Sequence[Expr]):
-        super().__init__(b, nest, n, out.dtype, 1)
-        self.k, self.out, self.at = k, out, at
+        super().__init__(b, nest, n, k, out.dtype, 1)
+        self.out, self.at = out, at
 
     @contextmanager
-    def each(self) -> Iterator[tuple[Value, Callable[[Expr], tuple[Any, ...]], Expr]]:
+    def each(self) -> Iterator[tuple[Value, Callable[[Expr], tuple[Any, ...]], tuple[Expr, Expr]]]:
         itemsize = self.dtype.itemsize // (2 if is_complex(self.dtype) else 1)
-        one = isinstance(self.k, int) and self.k == 1
-        with nullcontext(self.b.int(0)) if one else self.nest.loop(
+        with nullcontext(self.b.int(0)) if self.one_side else self.nest.loop(
                 self.k, vector=True, lanes=self.b.vector_bytes // itemsize) as column:
-            yield self.out, lambda i: (*self.at, i, column), self.b.int(0)
+            yield self.out, lambda i: (*self.at, i, column), (column, self.b.int(0))
 
     def solve(self, low: Value, middle: Value, high: Value) -> None:
         b, nest = self.b, self.nest
@@ -233,13 +258,13 @@ class _Lanes(_Systems):
     """As many systems as lanes: right-hand sides one after the other."""
 
     def __init__(self, b: Builder, nest: Nest, n: int, k: int, dtype: Any, width: int):
-        super().__init__(b, nest, n, dtype, width)
-        self.k, self.low, self.sides = k, self.scratch(n), self.scratch(n, k)
+        super().__init__(b, nest, n, k, dtype, width)
+        self.low, self.sides = self.scratch(n), self.scratch(n, k)
 
     @contextmanager
-    def each(self) -> Iterator[tuple[Value, Callable[[Expr], tuple[Any, ...]], Expr]]:
+    def each(self) -> Iterator[tuple[Value, Callable[[Expr], tuple[Any, ...]], tuple[Expr, Expr]]]:
         with counted(self.b, self.nest, self.k) as column, self.lanes() as lane:
-            yield self.sides, lambda i: (i, column, lane), lane
+            yield self.sides, lambda i: (i, column, lane), (column, lane)
 
 
 def _in_lanes(b: Builder, low: Value, middle: Value, high: Value, rhs: Value, width: int) -> Value:
