@@ -373,7 +373,8 @@ def select_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], 
 
     with n.loop(blocks) as j, n.if_(b.le(n.load(least, [j]), last)):
         take(b.mul(j, b.index(block)), block)
-    take(b.index(blocks * block), size % block)
+    if size % block:
+        take(b.index(blocks * block), size % block)
     chosen = n.let(b.min(count.get(), b.index(room)))  # (which says how many there are at most)
     start = RowSorter(b, n, chosen, least=k).ordered(words, room, width, 32)
     return lambda i: words.at([b.add(i, start)])
