@@ -352,24 +352,46 @@ class Accesses:
         return masked.reordered(self.writer, mask, lanes, [i // 2 for i in range(2 * lanes)])
 
     def _gather(self, buffer: Buffer, index: str, part: int | None, t: str, lanes: int, mask: str | None) -> str:
-        v, every = vector(t, lanes), splat("true", "i1", lanes)
-        symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
-        self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
-        masks = is_avx512(self.module.vector_bytes) and align_of(t) >= NARROWEST
-        unmasked = mask is not None and not masks and isinstance(buffer.size, int) and buffer.size > 0
-        if unmasked:  # without such instructions there would be a branch for each lane: others read the first element
-            assert isinstance(buffer.size, int)
-            bits = 32 if buffer.size <= ramps.INT32[1] else 64
-            own, wide = vector(f"i{bits}", lanes), vector("i64", lanes)
-            if bits < 64:
-                index = self.op(f"trunc {wide} {index} to {own}")
+        v, narrow = vector(t, lanes), align_of(t) < NARROWEST
+        masks = is_avx512(self.module.vector_bytes) and not narrow
+        if mask is not None and (masks or not isinstance(buffer.size, int) or not buffer.size):
+            return self._gathered(self._address(buffer, index, part, lanes), t, lanes, mask)
+        size = buffer.size if isinstance(buffer.size, int) else ramps.INT32[1] + 1
+        bits = 32 if size <= ramps.INT32[1] and (narrow or mask is not None) else 64
+        own, wide = vector(f"i{bits}", lanes), vector("i64", lanes)
+        if bits < 64:
+            index = self.op(f"trunc {wide} {index} to {own}")
+        if mask is not None:  # without such instructions there would be a branch for each lane: others read the first
             index = self.op(f"select <{lanes} x i1> {mask}, {own} {index}, {own} zeroinitializer")
+        if narrow:
+            loaded = self._one_by_one(buffer, index, part, t, lanes, bits)
+        else:
             if bits < 64:
                 index = self.op(f"sext {own} {index} to {wide}")
-        addresses = self._address(buffer, index, part, lanes)
-        loaded = self.op(f"call {v} {symbol}(<{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> "
-                         f"{every if unmasked or mask is None else mask}, {v} zeroinitializer)")
-        return self.op(f"select <{lanes} x i1> {mask}, {v} {loaded}, {v} zeroinitializer") if unmasked else loaded
+            loaded = self._gathered(self._address(buffer, index, part, lanes), t, lanes, splat("true", "i1", lanes))
+        return loaded if mask is None else self.op(f"select <{lanes} x i1> {mask}, {v} {loaded}, {v} zeroinitializer")
+
+    def _gathered(self, addresses: str, t: str, lanes: int, mask: str) -> str:
+        v = vector(t, lanes)
+        symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
+        self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
+        return self.op(f"call {v} {symbol}(<{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> {mask}, "
+                       f"{v} zeroinitializer)")
+
+    def _one_by_one(self, buffer: Buffer, index: str, part: int | None, t: str, lanes: int, bits: int) -> str:
+        """Elements that no processor gathers. LLVM would take addresses out of vectors, at two shuffles each: places
+        go through memory instead (by volatile loads, or LLVM would see through that)."""
+        places, v, name = self.writer.fresh(), vector(f"i{bits}", lanes), "poison"
+        self.writer.entry.append(f"  {places} = alloca {v}, align 64")
+        self.line(f"store {v} {index}, ptr {places}, align 64")
+        for lane in range(lanes):
+            at = self.op(f"getelementptr i{bits}, ptr {places}, i64 {lane}") if lane else places
+            place = self.op(f"load volatile i{bits}, ptr {at}")
+            if bits < 64:
+                place = self.op(f"sext i{bits} {place} to i64")
+            element = self.op(f"load {t}, ptr {self._address(buffer, place, part)}, align {align_of(t)}")
+            name = self.op(f"insertelement {vector(t, lanes)} {name}, {t} {element}, i32 {lane}")
+        return name
 
     def _to_register(self, name: str, buffer: Buffer, part: int | None, lanes: int) -> str:
         if buffer.dtype == BOOL:
