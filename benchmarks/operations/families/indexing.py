@@ -38,7 +38,8 @@ add("x[i] of a permutation", lambda x, i: x[i], "10000 10000:permutation", "1000
 add("x[i] of bytes", lambda x, i: x[i], "256:u8 100000:u8")
 add("x[arange, i]", lambda x, i: x[jnp.arange(x.shape[0]), i], "300,200 300:int<200", "10000,10 10000:int<10")
 add("x[i] rows of bytes", lambda x, i: x[i], "300,200:u8 500:int<300")
-add("x[i] of booleans", lambda x, i: x[i], "1000:bool 10000:int<1000")
+add("x[i] of booleans", lambda x, i: x[i], "1000:bool 10000:int<1000", "1000:bool 1000000:int<1000")
+add("x[i] of half as many bits", lambda x, i: x.astype(jnp.int16)[i], "1000:int 1000000:int<1000")
 add("x.at[i].get clip", lambda x, i: x.at[i].get(mode="clip"), "1000 1000:int<1100")
 add("x.at[i].get fill", lambda x, i: x.at[i].get(mode="fill", fill_value=0), "1000 1000:int<1100",
     "1000,16 1000:int<1100")
