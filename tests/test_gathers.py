@@ -30,7 +30,7 @@ REAL = {"slopes", "and a function", "and sums"}
 
 
 @pytest.mark.parametrize("name, dtype", [
-    (name, dtype) for name in PROGRAMS for dtype in ("float32", "float16", "int8", "bool", "complex64")
+    (name, dtype) for name in PROGRAMS for dtype in ("float32", "float16", "int8", "int16", "bool", "complex64")
     if name not in REAL or dtype.startswith("float")])
 def test_values(name, dtype):
     f = PROGRAMS[name]

@@ -356,8 +356,8 @@ class Accesses:
         masks = is_avx512(self.module.vector_bytes) and not narrow
         if mask is not None and (masks or not isinstance(buffer.size, int) or not buffer.size):
             return self._gathered(self._address(buffer, index, part, lanes), t, lanes, mask)
-        size = buffer.size if isinstance(buffer.size, int) else ramps.INT32[1] + 1
-        bits = 32 if size <= ramps.INT32[1] and (narrow or mask is not None) else 64
+        short = isinstance(buffer.size, int) and buffer.size <= ramps.INT32[1]
+        bits = 32 if short and (narrow or mask is not None) else 64
         own, wide = vector(f"i{bits}", lanes), vector("i64", lanes)
         if bits < 64:
             index = self.op(f"trunc {wide} {index} to {own}")

@@ -131,6 +131,8 @@ def _along_rows(b: Builder, x: Value, kind: _Kind, count: Index) -> Value:
     width = _width(b, count, kind.part)
     flat = b.reshaped(x, (count, n))
     if width < 4:
+        begin(b, n, 1, kind.part, "pairs", "pairs")
+
         def each(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
             with blocks(b, nest, 1, count, 1) as (_, row):
                 at = b.imul(row, n)

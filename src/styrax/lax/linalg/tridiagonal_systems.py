@@ -215,11 +215,10 @@ class _Systems:
         def solve(i: Expr, terms: int) -> None:
             with self.each() as (x, place, (column, lane)):
                 value, at = x.at(place(i)), (column, lane)
-                found = self.side.at(at), self.other_side.at(at)  # the rows below
-                for factors, below in list(zip((self.next, self.far), found, strict=True))[:terms]:
-                    value = b.sub(value, b.mul(factors.at((i, lane)), below))
+                for factors, below in ((self.next, self.side), (self.far, self.other_side))[:terms]:
+                    value = b.sub(value, b.mul(factors.at((i, lane)), below.at(at)))
                 result = b.div(value, self.diagonal.at((i, lane)))
-                shifted = [(self.other_side, at, found[0])] if terms else []
+                shifted = [(self.other_side, at, self.side.at(at))] if terms else []
                 self.put([*shifted, (x, place(i), result), (self.side, at, result)], self.one_side)
 
         solve(nest.let(b.isub(self.n, 1)), 0)
