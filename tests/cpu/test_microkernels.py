@@ -12,12 +12,15 @@ from styrax.cpu import llvm, microkernels
 SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 4)
 INDIRECT = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 7)
 NARROW = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
-ELEMENTS = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "i16": np.int16}
-SUMS = {"f32": np.float32, "f64": np.float64, "bf16": np.float32, "i16": np.int32}
+ELEMENTS = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "i16": np.int16, "i8": np.int8,
+            "u8": np.int8}
+SUMS = {"f32": np.float32, "f64": np.float64, "bf16": np.float32, "i16": np.int32, "i8": np.int32, "u8": np.int32}
 HOST = microkernels.kernels()
 # kind, rows, columns, bytes of a vector: what the host uses, fewer rows, and what hosts with shorter vectors use
 KERNELS = [(kind, rows, HOST[kind].columns, llvm.host().vector_bytes)
            for kind in HOST for rows in (1, HOST[kind].rows - 1, HOST[kind].rows)]
+if "i8" in HOST and "avx512vl" in llvm.host().available:
+    KERNELS += [(kind, rows, 16, 32) for kind in microkernels.BYTES for rows in (5, 6)]
 if {"avx2", "fma"} <= llvm.host().available:
     KERNELS += [(kind, rows, 16, 32) for kind in ("f32", "i16") for rows in (5, 6)]
 KERNELS += [("f32", 6, 16, 16)] * bool(HOST)
@@ -28,6 +31,11 @@ def aligned(shape, dtype):
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def meant(kind, x):
+    """What terms on the left stand for."""
+    return {"i8": lambda: x ^ np.int8(-128), "u8": lambda: x.view(np.uint8)}.get(kind, lambda: x)()
 
 
 def packed(x, rows, inner):
@@ -51,14 +59,15 @@ def test_every_edge(kind, rows, columns, vector_bytes):
     for m in sorted({1, rows, rows + 1, 3 * rows - 1}):
         for n in sorted({1, columns // 2 + 1, columns - 1, columns}):
             for k in (1, 31, 16 * 16 * 4 // np.dtype(ELEMENTS[kind]).itemsize // 2, 700):
-                x, y = (rng.integers(-99, 99, shape).astype(ELEMENTS[kind]) for shape in ((m, k), (n, k)))
+                most = 128 if kind in microkernels.BYTES else 99
+                x, y = (rng.integers(-most, most, shape).astype(ELEMENTS[kind]) for shape in ((m, k), (n, k)))
                 (a, steps), (b, _) = packed(x, rows, False), packed(y, columns, True)
                 around = np.full((m + 2, n + 40), -5, SUMS[kind])
                 out = around[1:-1, 20:-20]
                 out[:] = 7  # (what was there before does not count)
                 kernel(a.ctypes.data, b.ctypes.data, None, out.ctypes.data, around.strides[0], m, n, steps)
                 want = np.full(around.shape, -5.0)
-                want[1:-1, 20:-20] = x.astype(np.float64) @ y.astype(np.float64).T
+                want[1:-1, 20:-20] = meant(kind, x).astype(np.float64) @ y.astype(np.float64).T
                 np.testing.assert_array_equal(around, want)  # sums of whole numbers are exact
 
 
@@ -106,7 +115,7 @@ def test_steps_that_share_rows(kind, result):
                64 * a_line, 4 * used, n, steps)
         for line in range(lines):
             for row in range(rows):
-                found = a[offsets + line * a_line + row].astype(np.float64).ravel()
+                found = meant(kind, a[offsets + line * a_line + row]).astype(np.float64).ravel()
                 want = (y.reshape(columns, -1).astype(np.float64) @ found)[:n]
                 np.testing.assert_array_equal(out[line * rows + row], want.astype(out.dtype))
         assert (out[-1] == 77).all()
@@ -146,7 +155,7 @@ def test_a_left_operand_as_it_lies(kind, result, rows, first):
             kernel(address + start, apart * dtype.itemsize, b.ctypes.data, None, out.ctypes.data, out.strides[0], m, n,
                    terms * dtype.itemsize)
             want = np.full(out.shape, -5.0)
-            want[:m, :n] = (x.astype(np.float64) @ y.astype(np.float64).T)[:, :n]
+            want[:m, :n] = (meant(kind, x).astype(np.float64) @ y.astype(np.float64).T)[:, :n]
             np.testing.assert_array_equal(out, want.astype(out.dtype))
 
 

@@ -244,11 +244,12 @@ KINDS = [("bfloat16", "float32"), ("bfloat16", "bfloat16"), ("int8", "int32"), (
 def test_short_numbers(case, kinds):
     """Sums of whole numbers are exact, and rounded once."""
     _, _, strides, padding, kwargs = case
-    low = 0 if kinds[0] == "uint8" else -3
-    x, y = (rng.integers(low, 4, shape).astype(kinds[0]) for shape in case[:2])
+    low, high = {"uint8": (0, 256), "int8": (-128, 128)}.get(kinds[0], (-3, 4))
+    x, y = (rng.integers(low, high, shape).astype(kinds[0]) for shape in case[:2])
     found = styrax.jit(lambda x, y: lax.conv_general_dilated(
         x, y, strides, padding, preferred_element_type=np.dtype(kinds[1]), **kwargs))(x, y)
-    want = jax.lax.conv_general_dilated(x.astype(np.float32), y.astype(np.float32), strides, padding, **kwargs)
+    wide = np.int32 if "int" in kinds[0] else np.float32
+    want = jax.lax.conv_general_dilated(x.astype(wide), y.astype(wide), strides, padding, **kwargs)
     found, want = np.asarray(found), np.asarray(want).astype(kinds[1])
     np.testing.assert_array_equal(found.astype(np.float64), want.astype(np.float64))
 

@@ -30,8 +30,10 @@ There are at most 16 blocks of rows: sums are kept here until they are whole. Wi
 numbers of that kind, each rounded once.
 
 Kinds: `f32` and `f64` (a word is one element; those of `f64` have 8 bytes, and a step has 8), `bf16` (two; sums in
-float32, subnormal numbers count as zero) and `i16` (two; sums in int32 that wrap around). Van Zee and van de Geijn,
-BLIS: A Framework for Rapidly Instantiating BLAS Functionality, ACM TOMS 41 (2015).
+float32, subnormal numbers count as zero), `i16` (two; sums in int32 that wrap around), `u8` and `i8` (four; the same
+sums). Instructions for bytes multiply unsigned ones of a by signed ones of b. With `i8` a has 128 more than what is
+meant, and sums begin with what that is too much. Van Zee and van de Geijn, BLIS: A Framework for Rapidly Instantiating
+BLAS Functionality, ACM TOMS 41 (2015).
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ PREFIX = "panels"
 STEPS = 32  # of b at most: 64 KB of 32 columns, which stay in the second cache with the blocks of a
 BLOCKS = 16  # of rows that a call may have
 LINE = 64  # bytes of a cache line
+CHAINS = 4  # words of b that are added up side by side
 NARROW = {"bf16": "bfloat", "f16": "half"}
+BYTES = "u8", "i8"
 
 
 def kernels() -> dict[str, Panels]:
@@ -80,6 +84,8 @@ def _kinds() -> dict[str, tuple[int, int]]:
         kinds.append("bf16")
     if host.vector_bytes == 64 and "avx512bw" in host.available or host.vector_bytes == 32:
         kinds.append("i16")
+    if ("avx512vnni" if host.vector_bytes == 64 else "avxvnni") in host.available:
+        kinds += BYTES
     return {**dict.fromkeys(kinds, shape), "f64": (rows, vectors * host.vector_bytes // 8)}
 
 
@@ -181,7 +187,7 @@ class _Kernel:
             kind, rows, columns, lanes, form, result)
         self.vectors = columns // lanes
         self.size = _size(kind)
-        self.sum = {"i16": "i32", "f64": "double"}.get(kind, "float")
+        self.sum = "i32" if kind in ("i16", *BYTES) else "double" if kind == "f64" else "float"
         self.word = {"f32": "float", "f64": "double"}.get(kind, "i32")
         self.masked = f"v{lanes}{ {'i32': 'i32', 'float': 'f32', 'double': 'f64'}[self.sum]}.p0"
         self.sums = [f"%s{r}.{v}" for r in range(rows) for v in range(self.vectors)]
@@ -194,7 +200,9 @@ class _Kernel:
                           f"  %some{v} = insertelement {counts} poison, i32 %least{v}, i64 0\n"
                           f"  %all{v} = shufflevector {counts} %some{v}, {counts} poison, {counts} zeroinitializer\n"
                           f"  %mask{v} = icmp slt {counts} <{ramp}>, %all{v}" for v in range(self.vectors))
-        outer = "\n".join(f"  {s}.p = phi {vector} [zeroinitializer, %far], [{s}.n, %step_end]" for s in self.sums)
+        first = [f"%base{v}" if self.kind == "i8" else "zeroinitializer" for v in range(self.vectors)]
+        outer = "\n".join(f"  {s}.p = phi {vector} [{first[i % self.vectors]}, %far], [{s}.n, %step_end]"
+                          for i, s in enumerate(self.sums))
         inner = "\n".join(f"  {s} = phi {vector} [{s}.p, %step], [{s}.n, %words]" for s in self.sums)
         a_step, b_step, row = 64 * self.rows, 64 * self.columns, self.size * self.columns
         suffix = f"{f'_{self.result}' if self.result else ''}{form.suffix.format(vectors=self.vectors)}"
@@ -219,8 +227,8 @@ entry:
   %equal.sum = add i64 %steps, %slices
   %equal.up = sub i64 %equal.sum, 1
   %most = udiv i64 %equal.up, %slices
-  br label %slice
-slice:
+  br label %next_slice
+next_slice:
   %first = phi i64 [0, %entry], [%after, %slice_end]
   %left = sub i64 %steps, %first
   %few = icmp slt i64 %left, %most
@@ -232,7 +240,9 @@ slice:
   %as = getelementptr i8, ptr %a, i64 %as_at
   %bs_at = mul i64 %first, {form.b_step.format(**sizes)}
   %bs = getelementptr i8, ptr %b, i64 %bs_at
-{asked["slice"]}{form.line}  br label %block
+{asked["slice"]}{self.bases(vector) if self.kind == "i8" else ""}  br label %slice
+slice:
+{form.line}  br label %block
 block:
   %row = phi i64 [0, %{form.outer}], [%row1, %block_end]
   %ai = phi ptr [%{form.a}, %{form.outer}], [%ai1, %block_end]
@@ -291,11 +301,34 @@ block_end:
   %again = icmp slt i64 %row1, %rows
   br i1 %again, label %block, label %{form.end}
 {form.line_end}slice_end:
-  br i1 %rest, label %slice, label %done
+  br i1 %rest, label %next_slice, label %done
 done:
   ret void
 }}
 """
+
+    def bases(self, vector: str) -> str:
+        """What sums of a slice begin with where a has 128 more: minus 128 times the sums of b's columns."""
+        n, total = self.lanes, [f"%total{w}.{v}" for w in range(CHAINS) for v in range(self.vectors)]
+        more = f"<{4 * n} x i8> splat (i8 -128)"  # as unsigned bytes: 128
+        lines = ["  %b_words = mul i64 %count, 16", "  br label %total", "total:",
+                 "  %b_word = phi i64 [0, %next_slice], [%b_word.n, %total]",
+                 "  %b_at = phi ptr [%bs, %next_slice], [%b_at.n, %total]",
+                 *(f"  {t} = phi {vector} [zeroinitializer, %next_slice], [{t}.n, %total]" for t in total)]
+        for i, t in enumerate(total):
+            lines += [f"  {t}.at = getelementptr i8, ptr %b_at, i64 {self.size * n * i}",
+                      f"  {t}.b = load <{4 * n} x i8>, ptr {t}.at, align 64",
+                      f"  {t}.n = call {vector} {_I8[n]}({vector} {t}, {more}, <{4 * n} x i8> {t}.b)"]
+        lines += [f"  %b_word.n = add nuw nsw i64 %b_word, {CHAINS}",
+                  f"  %b_at.n = getelementptr i8, ptr %b_at, i64 {CHAINS * self.size * self.columns}",
+                  "  %b_more = icmp slt i64 %b_word.n, %b_words",
+                  "  br i1 %b_more, label %total, label %based", "based:"]
+        for v in range(self.vectors):
+            sums = [f"%total{w}.{v}.n" for w in range(CHAINS)]
+            for w in range(1, CHAINS):
+                lines.append(f"  %all{w}.{v} = add {vector} {sums[0] if w == 1 else f'%all{w - 1}.{v}'}, {sums[w]}")
+            lines.append(f"  %base{v} = sub {vector} zeroinitializer, %all{CHAINS - 1}.{v}")
+        return "\n".join(lines) + "\n"
 
     def multiples(self) -> str:
         """Odd multiples of the distance of rows, of which addresses make the others."""
@@ -424,6 +457,9 @@ far:
             lines.append(f"declare {vector} @llvm.fma.v{n}{self.kind}({vector}, {vector}, {vector})")
         elif self.kind == "bf16":
             lines.append(f"declare <16 x float> {_BF16}(<16 x float>, <32 x bfloat>, <32 x bfloat>)")
+        elif self.kind in BYTES:
+            quads = f"<{4 * n} x i8>"
+            lines.append(f"declare <{n} x i32> {_I8[n]}(<{n} x i32>, {quads}, {quads})")
         elif n in _I16:
             lines.append(f"declare <{n} x i32> {_I16[n]}(<{2 * n} x i16>, <{2 * n} x i16>)")
         return lines
@@ -438,16 +474,19 @@ far:
             if n * self.size < 64:
                 return [f"  {out} = {fma}"]
             return [f"  {out}.m = {fma}", f"  {out} = select <{n} x i1> {mask}, {vector} {out}.m, {vector} {total}"]
-        pairs = f"<{2 * n} x {'bfloat' if self.kind == 'bf16' else 'i16'}>"
-        lines = [f"  {out}.{name} = bitcast <{n} x i32> {value} to {pairs}" for name, value in (("x", x), ("y", y))]
+        parts = f"<{4 * n} x i8>" if self.kind in BYTES else f"<{2 * n} x {'bfloat' if self.kind == 'bf16' else 'i16'}>"
+        lines = [f"  {out}.{name} = bitcast <{n} x i32> {value} to {parts}" for name, value in (("x", x), ("y", y))]
+        operands = f"{parts} {out}.x, {parts} {out}.y"
         if self.kind == "bf16":
-            operands = f"<16 x float> {total}, {pairs} {out}.x, {pairs} {out}.y"
-            return [*lines, f"  {out} = call <16 x float> {_BF16}({operands})"]
-        return [*lines, f"  {out}.m = call <{n} x i32> {_I16[n]}({pairs} {out}.x, {pairs} {out}.y)",
+            return [*lines, f"  {out} = call <16 x float> {_BF16}(<16 x float> {total}, {operands})"]
+        if self.kind in BYTES:
+            return [*lines, f"  {out} = call <{n} x i32> {_I8[n]}(<{n} x i32> {total}, {operands})"]
+        return [*lines, f"  {out}.m = call <{n} x i32> {_I16[n]}({operands})",
                 f"  {out} = add <{n} x i32> {total}, {out}.m"]
 
 
 _BF16 = "@llvm.x86.avx512bf16.dpbf16ps.512"
+_I8 = {16: "@llvm.x86.avx512.vpdpbusd.512", 8: "@llvm.x86.avx512.vpdpbusd.256"}
 _I16 = {16: "@llvm.x86.avx512.pmaddw.d.512", 8: "@llvm.x86.avx2.pmadd.wd"}
 
 

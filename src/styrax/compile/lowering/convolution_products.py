@@ -65,13 +65,14 @@ class Dimension:
 
 
 class Kernel:
-    """A kernel of products: its symbol's parts, a block's rows and columns, blocks in a call, dtypes."""
+    """A kernel of products: what its symbol begins with, its kind, and what the symbol ends in; a block's rows and
+    columns, blocks in a call, dtypes."""
 
-    __slots__ = ("blocks", "columns", "name", "result", "rows", "speed", "suffix", "tiles", "word")
+    __slots__ = ("blocks", "columns", "kind", "name", "result", "rows", "speed", "suffix", "tiles", "word")
 
-    def __init__(self, name: str, suffix: str, rows: int, columns: int, blocks: int, word: np.dtype, result: np.dtype,
-                 speed: int, tiles: bool):
-        self.name, self.suffix = name, suffix
+    def __init__(self, name: str, kind: str, suffix: str, rows: int, columns: int, blocks: int, word: np.dtype,
+                 result: np.dtype, speed: int, tiles: bool):
+        self.name, self.kind, self.suffix = f"{name}_{kind}", kind, suffix
         self.rows, self.columns, self.blocks = rows, columns, blocks
         self.word, self.result = word, result  # of operands, and of what is stored
         self.speed = speed  # multiplications while loops do one
@@ -82,14 +83,14 @@ def kernel(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> Kernel | 
     """What multiplies faster than loops do; None where nothing does."""
     if b.kernels.tiles and (tile := tile_products.kind(lhs, rhs, out)):
         edge, suffix = tile_products.EDGE, f"{tile_products.result(out)}_indirect"
-        return Kernel(f"tiles_{tile}", suffix, edge, edge, tile_products.BLOCKS, lhs, out, 8, True)
+        return Kernel("tiles", tile, suffix, edge, edge, tile_products.BLOCKS, lhs, out, 8, True)
     kind = panel_products.kind(b, lhs, rhs, out)
     if kind is None or kind == "f32":  # which loops multiply as fast
         return None
     sizes = b.kernels.panels[kind]
     suffix, result = panel_products.result(sizes, kind, out)
-    return Kernel(f"panels_{kind}", f"{suffix}_indirect", sizes.rows, sizes.columns, sizes.blocks,
-                  panel_products.WORDS[kind], result, 2, False)
+    return Kernel("panels", kind, f"{suffix}_indirect", sizes.rows, sizes.columns, sizes.blocks,
+                  panel_products.WORDS[kind], result, 4 if kind in panel_products.BYTES.values() else 2, False)
 
 
 class Layout:
@@ -222,7 +223,8 @@ class _Implicit:
                 memory = joined
                 source = [*here[:-1], b.iadd(b.imul(places[-1], space[-1].stride * layout.channels), number)]
             conditions = [c for i, d in zip(here[:kept], space, strict=False) for c in _inside(b, i, d.size)]
-            return self.where([*conditions, *self.among(lane, number)], memory, source)
+            term = self.where([*conditions, *self.among(lane, number)], memory, source)
+            return term if self.kernel.tiles else panel_products.left_term(b, self.kernel.kind, term)
 
         shape = (self.groups, *layout.phases, layout.slices, *layout.places, layout.lanes)
         # the last block reads behind all of it, for rows that nobody asks for

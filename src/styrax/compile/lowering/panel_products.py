@@ -1,8 +1,9 @@
 """Products of matrices by panels that stay in vector registers: see `cpu.microkernels`.
 
 Operands are packed, but for left ones that few panels meet and that lie well, by loops that cast to what the kernel
-multiplies: half precisions to float32 where it has nothing narrower, 8-bit integers to 16 bits. The result is written
-where it belongs, edges by masks. Threads share panels that the shape alone decides.
+multiplies: half precisions to float32 where it has nothing narrower, 8-bit integers to 16 bits where it has no bytes or
+the right ones are unsigned. The result is written where it belongs, edges by masks. Threads share panels that the shape
+alone decides.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ HUGE = 1 << 26  # multiplications to which packing is little; fewer are enough
 BROAD, BROADEST = 1 << 24, 512  # with so many columns
 LARGEST = 1 << 30  # the same without AVX-512
 WORDS = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "bf16": np.dtype(ml_dtypes.bfloat16),
-         "i16": np.dtype(np.int16)}
+         "i16": np.dtype(np.int16), "i8": np.dtype(np.int8), "u8": np.dtype(np.int8)}
 NARROW = {"bf16": WORDS["bf16"], "f16": np.dtype(np.float16)}
 FLOAT32 = WORDS["f32"]
-SUMS = {"i16": np.dtype(np.int32), "f64": WORDS["f64"]}
+SUMS = {"f64": WORDS["f64"]} | dict.fromkeys(("i16", "i8", "u8"), np.dtype(np.int32))
+BYTES = {np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
 WIDENED = frozenset(map(np.dtype, (np.int8, np.uint8, np.int16)))
 
 
@@ -51,7 +53,8 @@ def kind(b: Builder, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> str | None:
     """The kernel for operands and a result of such dtypes, or None."""
     found = None
     if lhs in WIDENED and rhs in WIDENED and out.kind in "iu" and out.itemsize <= 4:  # sums wrap around as in `out`
-        found = "i16"
+        bytes_ = BYTES.get(lhs) if rhs == WORDS["i8"] else None
+        found = bytes_ if bytes_ in b.kernels.panels else "i16"
     elif lhs == rhs == out == FLOAT32:
         found = "f32"
     elif lhs == rhs and lhs in SMALL_FLOATS and (out == FLOAT32 or out in SMALL_FLOATS):
@@ -78,6 +81,11 @@ def result(sizes: Panels, kind: str, dtype: np.dtype) -> tuple[str, np.dtype]:
     return ("", SUMS.get(kind, FLOAT32)) if name is None else (f"_{name}", dtype)
 
 
+def left_term(b: Builder, kind: str, x: Expr) -> Expr:
+    """A term of a left operand as a kernel wants it: bytes with 128 more than they have, unsigned."""
+    return b.xor(x, b.const(-128, WORDS["i8"])) if kind == "i8" else x
+
+
 def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, shape: Shape, stretches: int = 1
             ) -> Value:
     """left[c, i, k] · right[c, j, k], whose dimensions (c, i, j) are those of `shape`. With `stretches` of terms, which
@@ -100,6 +108,9 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
     passing = passing_panels.pays(blocks * block_size, panel_size, columns, blocks <= sizes.blocks)
     pieces = -(-blocks // (sizes.blocks if passing else min(sizes.blocks, max(1, passing_panels.GROUP // block_size))))
     together = -(-blocks // pieces)
+    if kind == "i8":
+        signed = left
+        left = b.value(signed.shape, word, lambda i: left_term(b, kind, signed.at(i)))
     lying = panels.lying(b, left, rows, word) if columns <= FEW else None
     if lying is None:
         a = panels.blocks(b, left, rows, word)
