@@ -145,7 +145,9 @@ def test_kernels_are_used(wide_blas):
     kinds = microkernels.kernels()
     if not tiles.available():
         assert ("panels_bf16" in text(x, x)) == ("bf16" in kinds)
-        assert ("panels_i16" in text(x.astype("int8"), x.astype("int8"))) == ("i16" in kinds)
+        for kind, lhs, rhs in (("i8", "int8", "int8"), ("u8", "uint8", "int8"), ("i16", "int8", "uint8")):
+            used = kind if kind in kinds else "i16"
+            assert (f"panels_{used}" in text(x.astype(lhs), x.astype(rhs))) == (used in kinds), (lhs, rhs)
     assert ("panels_f32" in text(x.astype("float16"), x.astype("float16"))) == ("f32" in kinds)
     skinny, square = jnp.ones((32, 512)), jnp.ones((512, 128))
     assert ("panels_f32" in text(skinny, jnp.ones((512, 600)))) == ("f32" in kinds)
