@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 class Panels(NamedTuple):
     """What kernels of products in vector registers do (`cpu.microkernels`): the sums that they hold, at most so many
-    rows, and columns; the blocks of rows that a call may have; the kinds of narrower results."""
+    rows, and columns; the blocks of rows that a call may have; the bytes of a left operand that it reads again for each
+    panel as quickly as it multiplies; the kinds of narrower results."""
 
     rows: int
     columns: int
     blocks: int
+    again: int
     narrow: frozenset[str]
 
 

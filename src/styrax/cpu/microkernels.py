@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # programs from the disk need no compiler
 PREFIX = "panels"
 STEPS = 32  # of b at most: 64 KB of 32 columns, which stay in the second cache with the blocks of a
 BLOCKS = 16  # of rows that a call may have
+AGAIN, AGAIN_NEAR = 1 << 21, 1 << 22  # bytes of a that are read for each panel, and where the third cache is near
 LINE = 64  # bytes of a cache line
 CHAINS = 4  # words of b that are added up side by side
 NARROW = {"bf16": "bfloat", "f16": "half"}
@@ -63,7 +64,8 @@ def kernels() -> dict[str, Panels]:
     needs = {"f16": {"avx512bw", "avx512vl"}, "bf16": {"avx512bf16", "avx512bw", "avx512vl"}}
     narrow = frozenset(name for name in NARROW if llvm.host().available >= needs[name])
     none: frozenset[str] = frozenset()
-    return {kind: Panels(*sums, BLOCKS, narrow if kind in ("f32", "bf16") else none)
+    again = AGAIN_NEAR if llvm.host().cpu.startswith("znver") else AGAIN  # shared by a few cores: as fast as the second
+    return {kind: Panels(*sums, BLOCKS, again, narrow if kind in ("f32", "bf16") else none)
             for kind, sums in _kinds().items()}
 
 

@@ -105,7 +105,7 @@ def product(b: Builder, kind: str, dtype: np.dtype, left: Value, right: Value, s
     columns, steps = -(-n // width), panels.steps(k, word)
     block_size, panel_size = rows * steps * 64, width * steps * 64  # bytes
     # where all rows stay near while panels pass, a thread packs each panel as it comes to it
-    passing = passing_panels.pays(blocks * block_size, panel_size, columns, blocks <= sizes.blocks)
+    passing = passing_panels.pays(blocks * block_size, panel_size, columns, blocks <= sizes.blocks, sizes.again)
     pieces = -(-blocks // (sizes.blocks if passing else min(sizes.blocks, max(1, passing_panels.GROUP // block_size))))
     together = -(-blocks // pieces)
     if kind == "i8":

@@ -1,7 +1,7 @@
 """Panels of a right operand that a thread packs as it comes to them, in memory of its own: see `panels`.
 
 The panel stays in the second cache until the kernel has multiplied it with all rows, which are read again for each
-panel: out of caches that threads share, where they are many. That costs less than packed panels in memory would.
+panel, where the processor does that quickly. That costs less than packed panels in memory would.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from .builder import Builder, Nest
 
 NEAR = 1 << 19  # bytes of a panel that stays in the second cache,
-FAR = 1 << 22  # and of a left operand that stays in the third, for kernels that are not faster than it
-GROUP = 1 << 20  # bytes of the left operand that stay in the second cache while packed panels pass
+GROUP = 1 << 20  # and of the left operand that stay there while packed panels pass
 SHARES = 16  # panels from which threads share them alone
 
 
-def pays(rows: int, panel: int, panels: int, one_call: bool, most: int = FAR) -> bool:
+def pays(rows: int, panel: int, panels: int, one_call: bool, most: int) -> bool:
     """Whether panels are packed as they pass. `rows`, `panel`: bytes of the left operand and of a panel; `one_call`:
     whether a call of the kernel multiplies a panel with all rows; `most`: bytes of rows from where it reads quickly."""
     return rows <= most and panel <= NEAR and (one_call or panels >= SHARES)
