@@ -344,8 +344,8 @@ def _eig_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, compute_left_ei
     params = dict(compute_left_eigenvectors=compute_left_eigenvectors,
                   compute_right_eigenvectors=compute_right_eigenvectors, enable_eigvec_derivs=enable_eigvec_derivs,
                   implementation=implementation)
-    outs = eig_p.bind(x, **params)
     if type(tangent) is ad.Zero:
+        outs = eig_p.bind(x, **params)
         return outs, [ad.Zero.from_primal_value(v) for v in outs]
     vectors = compute_left_eigenvectors or compute_right_eigenvectors
     if vectors and not enable_eigvec_derivs:
@@ -356,20 +356,18 @@ def _eig_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, compute_left_ei
     if compute_left_eigenvectors:
         raise NotImplementedError("Derivatives of left eigenvectors are not implemented, only those of eigenvalues and "
                                   "right eigenvectors.")
-    w = outs[0]
+    w, v = eig_p.bind(x, **{**params, "compute_right_eigenvectors": True})
     dtype = get_aval(w).dtype
-    v = outs[1] if compute_right_eigenvectors else eig_p.bind(
-        x, **{**params, "compute_right_eigenvectors": True})[1]
     inner = solve(v, matmul(convert_element_type(tangent, dtype), v))
-    slopes = [diagonal(inner)]
-    if compute_right_eigenvectors:
-        n = shape_of(w)[-1]
-        dv = matmul(v, mul(inverse_gaps(w), inner))
-        # Vectors keep their length, and their largest components stay real.
-        along = real(reduce_sum(mul(conj(v), dv), (len(shape_of(v)) - 2,)))
-        turned = imag(div(_at_largest(v, dv), _at_largest(v, v)))
-        slopes.append(sub(dv, mul(v, columns_of(complex(along, turned), n))))
-    return outs, slopes
+    dw = diagonal(inner)
+    if not compute_right_eigenvectors:
+        return [w], [dw]
+    n = shape_of(w)[-1]
+    dv = matmul(v, mul(inverse_gaps(w), inner))
+    # Vectors keep their length, and their largest components stay real.
+    along = real(reduce_sum(mul(conj(v), dv), (len(shape_of(v)) - 2,)))
+    turned = imag(div(_at_largest(v, dv), _at_largest(v, v)))
+    return [w, v], [dw, sub(dv, mul(v, columns_of(complex(along, turned), n)))]
 
 
 rules.jvps[eig_p] = _eig_jvp
