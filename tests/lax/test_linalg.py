@@ -194,6 +194,8 @@ def test_eig(shape, dtype):
     none = dict(compute_left_eigenvectors=False, compute_right_eigenvectors=False)
     f, g = both("eig", **none)
     check("cpu", lambda x, t: jvp(f, (x,), (t,))[1], lambda x, t: jax.jvp(g, (x,), (t,))[1], x, t, rtol=1e-2, atol=1e-2)
+    slope = styrax.make_jaxpr(lambda x, t: jvp(f, (x,), (t,)))(x, t)  # the values are those of the vectors
+    assert [e.primitive.name for e in slope.eqns].count("eig") == 1
     f, g = both("eig", compute_left_eigenvectors=False, enable_eigvec_derivs=True)
     check("cpu", lambda x, t: jvp(f, (x,), (t,))[1], lambda x, t: jax.jvp(g, (x,), (t,))[1], x, t, rtol=1e-2, atol=1e-2)
     with pytest.raises(NotImplementedError, match="enable_eigvec_derivs"):
