@@ -176,6 +176,28 @@ def test_triangular_solve_with_one_matrix_for_all(left, lower, turned, unit, dty
                                            atol=bound * np.abs(expected).max(initial=1))
 
 
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_triangular_solve_with_one_matrix_for_some(dtype, left):
+    """What repeats along some dimensions of the batch and not along others, as under vmap."""
+    for size, others, few, batch in (
+            (12, 1, (3, 1), (3, 50)), (40, 1, (1, 4), (5, 4)), (9, 3, (2, 1, 3, 1), (2, 4, 3, 5)),
+            (20, 2, (1, 3, 1), (2, 3, 4)), (12, 1, (3, 1), (3, 0)), (3, 1, (3, 1), (3, 6))):
+        a = np.tril(matrices((*few, size, size), np.float32) / size + np.eye(size, dtype=np.float32)).astype(dtype)
+        b = matrices((*batch, size, others) if left else (*batch, others, size), np.float32, 1).astype(dtype)
+        if dtype == "complex64":
+            a = a + 0.1j * a
+
+        def solve(a, b):
+            a = jnp.broadcast_to(a, (*b.shape[:-2], *a.shape[-2:]))
+            return lax.linalg.triangular_solve(a, b, left_side=left, lower=True)
+
+        inverse = np.linalg.inv(a)
+        expected = inverse @ b if left else b @ inverse
+        for f in (solve, jax.jit(solve)):
+            np.testing.assert_allclose(f(a, b), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max(initial=1))
+
+
 def test_nan_beyond_the_triangle_is_not_read():
     a = np.where(np.tri(4), 2, np.nan).astype(np.float32) * np.ones((20, 1, 1), np.float32)
     out = lax.linalg.triangular_solve(a, np.ones((20, 4, 1), np.float32), left_side=True, lower=True)

@@ -164,8 +164,10 @@ def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lo
     flags = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a, "conjugate_a": conjugate_a,
              "unit_diagonal": unit_diagonal}
     *batch, _, size = a.shape
-    if batch and not (isinstance(size, int) and size <= UNROLLED) and b.repeats(a, range(len(batch))):
-        return _with_one_matrix(b, a, rhs, left_side, flags)
+    if not (isinstance(size, int) and size <= UNROLLED):
+        repeated = [d for d in range(len(batch)) if b.repeats(a, [d])]
+        if repeated:
+            return _with_fewer_matrices(b, a, rhs, repeated, left_side, flags)
     dtype = rhs.dtype
     a, rhs = working(b, a), working(b, rhs)
     width = in_lanes.width_for(b, a) if isinstance(rhs.shape[-1], int) and isinstance(rhs.shape[-2], int) else 0
@@ -179,17 +181,24 @@ def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lo
     return in_dtype(b, out, dtype)
 
 
-def _with_one_matrix(b: Builder, a: Any, rhs: Any, left_side: bool, flags: dict[str, bool]) -> Any:
-    """A batch of the same matrices: their right-hand sides are those of one."""
+def _with_fewer_matrices(b: Builder, a: Any, rhs: Any, repeated: Sequence[int], left_side: bool,
+                         flags: dict[str, bool]) -> Any:
+    """A batch with the same matrices along some dimensions: their right-hand sides are those of one."""
     *batch, rows, columns = rhs.shape
-    rank, count = len(batch), b.product(batch)
-    matrix = b.value(a.shape[-2:], a.dtype, lambda place: a.at([*[b.int(0)] * rank, *place]))
-    # the batch comes in front of the columns, or of the rows
-    order = [rank, *range(rank), rank + 1] if left_side else list(range(rank + 2))
+    rank, count = len(batch), b.product([batch[d] for d in repeated])
+    kept = [d for d in range(rank) if d not in repeated]
+
+    def matrix(place: Sequence[Any]) -> Any:
+        among = iter(place)
+        return a.at([b.int(0) if d in repeated else next(among) for d in range(rank + 2)])
+
+    fewer = b.value([a.shape[d] for d in (*kept, rank, rank + 1)], a.dtype, matrix)
+    # what repeats comes in front of the columns, or of the rows
+    order = [*kept, rank, *repeated, rank + 1] if left_side else [*kept, *repeated, rank, rank + 1]
     sides = b.value([rhs.shape[d] for d in order], rhs.dtype,
                     lambda place: rhs.at([place[order.index(d)] for d in range(rank + 2)]))
     flat = (rows, b.product((count, columns))) if left_side else (b.product((count, rows)), columns)
-    solved = _triangular_solve_loops(b, matrix, b.reshaped(sides, flat), **flags)
+    solved = _triangular_solve_loops(b, fewer, b.reshaped(sides, (*[batch[d] for d in kept], *flat)), **flags)
     apart = b.reshaped(solved, sides.shape)
     return b.value(rhs.shape, rhs.dtype, lambda place: apart.at([place[d] for d in order]))
 
