@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..costs import CHAIN, EVEN_SHARES, THREADED
-from ..ir.expr import COSTS, Expr, unwrap
+from ..ir.expr import COSTS, INDEX, LOADS, Expr, unwrap
 from ..ir.loopir import Accumulator, Close, Fold, Let, Loop, LoopKind, Open, Statement, Store
 from ..ir.values import Define, Opaque, Point, Reduce
 from ..program import Program
@@ -204,12 +204,13 @@ class Scheduler:
         return next((n for n in counts if size % (n * grain) == 0 and size > n * grain), 0)
 
     def _asked(self, loops: set[Expr]) -> bool:
-        """Whether conditions, after which later passes cut loops, or lengths ask for the variables of some."""
+        """Whether conditions on indices, after which later passes cut loops, or lengths ask for some variables."""
         nest = self.nest
         lengths = [unwrap(self.b.extents[v]) for v in (*nest.outer, *nest.inner)]
         if any(not isinstance(unwrap(self.b.extents[v]), int) for v in loops):
             return True
-        return any(n.op in COMPARISONS or n.op == "guard" for n in nest.nodes() if loops & n.deps) or any(
+        conditions = [n for n in nest.nodes() if n.op in COMPARISONS and n.args[0].dtype is INDEX]
+        return any(_counted(n, loops) for n in conditions) or any(
             loops & n.deps for n in lengths if isinstance(n, Expr))
 
     def _passes(self, outer: Sequence[Expr], inner: Sequence[Expr], vector: Expr | None,
@@ -303,3 +304,9 @@ class Scheduler:
 def _rounds(op: Reduce) -> bool:
     """Whether a reduction is a sum with rounding errors."""
     return op.name == "add" and all(t.dtype.kind not in "iub" for t in op.targets)
+
+
+def _counted(e: Expr, loops: set[Expr]) -> bool:
+    """Whether an expression is made of the variables of some loops, and not only of what lies in memory there."""
+    return not loops.isdisjoint(e.deps) and (
+        e in loops or e.op not in LOADS and any(_counted(a, loops) for a in e.args))
