@@ -164,10 +164,9 @@ def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lo
     flags = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a, "conjugate_a": conjugate_a,
              "unit_diagonal": unit_diagonal}
     *batch, _, size = a.shape
-    if not (isinstance(size, int) and size <= UNROLLED):
-        repeated = [d for d in range(len(batch)) if b.repeats(a, [d])]
-        if repeated:
-            return _with_fewer_matrices(b, a, rhs, repeated, left_side, flags)
+    repeated = [d for d in range(len(batch)) if b.repeats(a, [d])]
+    if repeated and (len(repeated) < len(batch) or not (isinstance(size, int) and size <= UNROLLED)):
+        return _with_fewer_matrices(b, a, rhs, repeated, left_side, flags)
     dtype = rhs.dtype
     a, rhs = working(b, a), working(b, rhs)
     width = in_lanes.width_for(b, a) if isinstance(rhs.shape[-1], int) and isinstance(rhs.shape[-2], int) else 0
