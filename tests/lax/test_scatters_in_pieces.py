@@ -9,7 +9,7 @@ import pytest
 
 import styrax
 from styrax.cpu import runtime
-from styrax.lax.indexing.scatter_lowering import _apart
+from styrax.lax.indexing.scatter_lowering import APART, _apart
 
 RNG = np.random.default_rng(7)
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, np.int8, np.uint32, bool, np.complex64]
@@ -119,6 +119,38 @@ def test_threads_and_wide_numbers():
         np.testing.assert_array_equal(found[0], found[1])
         np.testing.assert_array_equal(found[0], found[2])
         np.testing.assert_allclose(found[0], np.bincount(where, new, 30), rtol=1e-12)
+
+
+@pytest.mark.parametrize("axes", [(0, 0, 0), (1, 1, 0), (0, 0, 1)])
+@pytest.mark.parametrize("operation", ["add", "set", "max"])
+@pytest.mark.parametrize(("members", "places", "window"), [(3, 30_000, ()), (5, 4000, (9,)), (2, 70_000, ())])
+def test_members_of_a_batch_are_shared_among_threads(members, places, window, operation, axes):
+    """Some of the updates are outside; those that replace have places of their own, in no order."""
+    count = -(-APART // (members * max(1, *window, 1)))
+    x, new = RNG.normal(size=(members, places, *window)), RNG.normal(size=(members, count, *window))
+    x, new = x.astype(np.float32), new.astype(np.float32)
+    where = RNG.integers(-places, places + 50, (members, count)).astype(np.int32)
+    if operation == "set":
+        where = np.stack([RNG.permutation(max(places, count))[:count] for _ in range(members)]).astype(np.int32)
+    wanted = x.astype(np.float64)
+    for out, w, n in zip(wanted, where, new, strict=True):
+        inside = w < places
+        if operation == "set":
+            out[w[inside]] = n[inside]
+        else:
+            {"add": np.add, "max": np.maximum}[operation].at(out, w[inside], n[inside])
+    args = [np.moveaxis(v, 0, axis) for v, axis in zip((x, where, new), axes, strict=True)]
+    f = styrax.jit(styrax.vmap(lambda x, w, n: getattr(x.at[w], operation)(n), axes))
+    before, found = runtime.num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            runtime.set_num_threads(threads)
+            found.append(np.asarray(f(*args)))
+    finally:
+        runtime.set_num_threads(before)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-5)
 
 
 

@@ -56,7 +56,8 @@ def window_sizes(operand_shape: Sequence[int], updates_shape: Sequence[int], dnu
 class _Places:
     """Where the updates of a scatter go: its dimension numbers, for the loops."""
 
-    __slots__ = ("batched", "clip", "indices", "limits", "numbers", "rank", "scatter_dims", "sizes", "windowed")
+    __slots__ = ("batch", "batched", "clip", "indices", "limits", "numbers", "rank", "scatter_dims", "sizes",
+                 "windowed")
 
     def __init__(self, operand: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, clip: bool):
         self.indices, self.numbers, self.clip, self.rank = indices, numbers, clip, len(operand.shape)
@@ -65,6 +66,7 @@ class _Places:
         self.scatter_dims = [u for u in range(len(updates.shape)) if u not in numbers.update_window_dims]
         self.windowed = dict(zip(kept, numbers.update_window_dims, strict=True))  # dimensions of updates
         self.batched = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+        self.batch = {self.scatter_dims[k] for k in self.batched.values()}  # dimensions of updates
         self.sizes = window_sizes(operand.shape, updates.shape, numbers)
         self.limits = [operand.shape[d] - self.sizes[d] for d in numbers.scatter_dims_to_operand_dims]
 
@@ -92,7 +94,8 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
     if not window_dims and all(isinstance(d, int) for d in updates.shape) and (
             b.cost(updates) * math.prod(updates.shape) >= SHARED):
         updates = b.in_memory(updates)
-    parallel = bool(unique_indices) and places.clip
+    unique = bool(unique_indices) and places.clip
+    shared = math.prod(d if isinstance(d, int) else 1 for d in updates.shape) >= APART
     pieces = _pieces(name, out.dtype, out.shape, updates.shape, places.scatter_dims)
 
     def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
@@ -117,7 +120,9 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
                 at[remaining[0]] = i
                 windows(remaining[1:], where)
 
-        def each_index(remaining: list[int]) -> None:
+        def each_index(remaining: Sequence[int]) -> None:
+            # members of a batch have places of their own
+            parallel = unique or shared and not at and bool(remaining) and remaining[0] in places.batch
             if len(remaining) == 1 and not window_dims and pieces == 1 and b.cost(updates) and (
                     _many(updates.shape[remaining[0]])):
                 _by_blocks(b, n, places, target, updates, combine, at, remaining[0], parallel)
@@ -132,7 +137,7 @@ def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: An
                 windows(window_dims, where)
 
         if pieces == 1:
-            each_index(places.scatter_dims)
+            each_index(sorted(places.scatter_dims, key=lambda u: u not in places.batch))
             return
         first, *rest = places.scatter_dims
         for number, update in _in_pieces(b, n, pieces, updates.shape, first):
@@ -241,6 +246,7 @@ def _total_of_pieces(b: Builder, combine: Callable[[Any, Any], Any], operand: An
 PIECES = 8  # a power of two
 TOGETHER = 4  # pieces of single elements whose updates a thread makes in turns
 MANY = 1 << 12  # updates from which it pays
+APART = 1 << 17  # elements of updates from which threads share the members of a batch
 LINES, PAGE = 128, 4096  # bytes: two lines of memory, and those within which processors fetch ahead
 BLOCK = 256  # single elements whose updates are computed together
 SHARED = 1 << 19  # instructions, about, for all of them from which threads share these, before one writes
