@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .builder import Builder, Nest
 
 NEAR = 1 << 19  # bytes of a panel that stays in the second cache,
-GROUP = 1 << 20  # and of the left operand that stay there while packed panels pass
+GROUP = 1 << 20  # and of a left operand whose rows stay there while packed panels pass
 SHARES = 16  # panels from which threads share them alone
 
 
