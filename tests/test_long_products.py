@@ -65,11 +65,12 @@ def test_which_products_are_cut():
     def of(m, n, k):
         return stretches(lambda x, y: x @ y, np.zeros((m, k), np.float32), np.zeros((k, n), np.float32))
 
-    assert of(30, 33, 4000) == [4]
+    assert of(30, 33, 4000) == [8]
+    assert of(128, 128, 3200) == [4]
     assert of(64, 32, 80_000) == [8]
     assert of(30, 30, 10_000) == [10]  # products that BLAS does not pack for
     assert of(64, 32, 8000) == [17]
-    assert of(200, 200, 3000) != [8] and of(300, 300, 300) != [8]  # (edges that are not short)
+    assert of(200, 200, 1500) == [2] and of(300, 300, 300) == [2]  # (edges that are not short: panels of rows)
     assert 8 not in of(20, 20, 700)  # (too little work for threads)
     x, y = np.ones((2, 1 << 20), np.complex64), np.ones((1 << 20, 3), np.complex64)
     assert stretches(lambda x, y: x @ y, x, y) == []  # (no product to BLAS)
