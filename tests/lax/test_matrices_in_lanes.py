@@ -182,7 +182,8 @@ def test_triangular_solve_with_one_matrix_for_some(dtype, left):
     """What repeats along some dimensions of the batch and not along others, as under vmap."""
     for size, others, few, batch in (
             (12, 1, (3, 1), (3, 50)), (40, 1, (1, 4), (5, 4)), (9, 3, (2, 1, 3, 1), (2, 4, 3, 5)),
-            (20, 2, (1, 3, 1), (2, 3, 4)), (12, 1, (3, 1), (3, 0)), (3, 1, (3, 1), (3, 6))):
+            (20, 2, (1, 3, 1), (2, 3, 4)), (12, 1, (3, 1), (3, 0)), (3, 1, (3, 1), (3, 6)),
+            (5, 1, (1, 4), (1, 4)), (12, 2, (1, 1), (1, 7)), (12, 1, (1,), (1,))):
         a = np.tril(matrices((*few, size, size), np.float32) / size + np.eye(size, dtype=np.float32)).astype(dtype)
         b = matrices((*batch, size, others) if left else (*batch, others, size), np.float32, 1).astype(dtype)
         if dtype == "complex64":

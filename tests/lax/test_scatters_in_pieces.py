@@ -153,7 +153,6 @@ def test_members_of_a_batch_are_shared_among_threads(members, places, window, op
     np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-5)
 
 
-
 @pytest.mark.parametrize(("shape", "dtype", "together"), [
     ((50,), np.float32, 4), ((1,), np.int8, 4), ((7, 5), np.complex64, 1), ((300, 3), np.float64, 1),
     ((128,), np.float32, 1)])

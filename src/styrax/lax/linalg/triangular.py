@@ -164,8 +164,9 @@ def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lo
     flags = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a, "conjugate_a": conjugate_a,
              "unit_diagonal": unit_diagonal}
     *batch, _, size = a.shape
-    repeated = [d for d in range(len(batch)) if b.repeats(a, [d])]
-    if repeated and (len(repeated) < len(batch) or not (isinstance(size, int) and size <= UNROLLED)):
+    longer = [d for d, n in enumerate(batch) if not (isinstance(n, int) and n == 1)]
+    repeated = [d for d in longer if b.repeats(a, [d])]
+    if repeated and (len(repeated) < len(longer) or not (isinstance(size, int) and size <= UNROLLED)):
         return _with_fewer_matrices(b, a, rhs, repeated, left_side, flags)
     dtype = rhs.dtype
     a, rhs = working(b, a), working(b, rhs)
